@@ -1,0 +1,51 @@
+# Everything runs from a fresh checkout with Python 3.11+ and make: each target installs what it needs into .venv.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+BENCH := .venv-bench
+
+.PHONY: demo test setup lint bench docs lock clean
+
+demo: setup  ## the main job on a small matrix: numbers and a picture
+	$(BIN)/surefill demo -o surefill-demo.png
+
+test: lint docs  ## what CI runs: lint, types, layers, tests with warnings as errors, doctests, prose that is code
+	$(BIN)/python -m pytest -q -n 2 tests
+	$(BIN)/python -m pytest -q --doctest-modules src
+
+setup: $(VENV)/.ready
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+docs: setup  ## run every snippet of the README and the docs
+	$(BIN)/python -m pytest -q docs/check_snippets.py
+
+bench: setup $(BENCH)/.ready  ## speed and accuracy, next to peers that live in an environment of their own
+	$(BIN)/python benchmarks/readers.py
+	$(BIN)/python benchmarks/conic.py
+	$(BIN)/python benchmarks/factor_model.py --peer $(BENCH)/bin/python
+
+lock:  ## pin anew everything that setup installs
+	$(PYTHON) -m venv build/lock
+	build/lock/bin/python -m pip --disable-pip-version-check --quiet install -e '.[conic,io,report,dev]'
+	build/lock/bin/python -m pip --disable-pip-version-check freeze --exclude-editable > requirements.lock
+	rm -rf build/lock
+
+clean:
+	rm -rf $(VENV) $(BENCH) build
+
+$(VENV)/.ready: requirements.lock pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) install -r requirements.lock
+	$(PIP) install --no-deps --editable .
+	touch $@
+
+$(BENCH)/.ready: benchmarks/requirements.lock
+	$(PYTHON) -m venv $(BENCH)
+	$(BENCH)/bin/python -m pip --disable-pip-version-check --quiet install -r benchmarks/requirements.lock
+	touch $@

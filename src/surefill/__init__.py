@@ -1,0 +1,74 @@
+"""surefill fills in the part of a matrix that can be trusted, says how far, and leaves the rest empty.
+
+It implements "Partial Matrix Completion" (Hazan, Kalai, Kanade, Mohri, Sun, NeurIPS 2023).
+
+>>> import surefill as sf
+>>> sim = sf.datasets.make_low_rank((60, 50), rank=2, n_draws=2000, random_state=0)
+>>> pc = sf.PartialCompleter(tolerance=0.02, confidence="posterior").fit(sim.observations)
+>>> bool(pc.keep([0], [0])[0])
+True
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from surefill import completion as completion
+    from surefill import datasets as datasets
+    from surefill.completion import FactorModel as FactorModel
+    from surefill.coverage import Coverage as Coverage
+    from surefill.coverage import CoverageProgram as CoverageProgram
+    from surefill.coverage import PosteriorVariance as PosteriorVariance
+    from surefill.coverage import solve_coverage as solve_coverage
+    from surefill.data import Observations as Observations
+    from surefill.data import UnitMap as UnitMap
+    from surefill.data import read_observations as read_observations
+    from surefill.data import split_entries as split_entries
+    from surefill.data import split_folds as split_folds
+    from surefill.data import split_rows as split_rows
+    from surefill.data import write_table as write_table
+    from surefill.errors import InputError as InputError
+    from surefill.errors import MissingExtraError as MissingExtraError
+    from surefill.estimators import PartialCompleter as PartialCompleter
+    from surefill.estimators import PartialCompletion as PartialCompletion
+    from surefill.estimators import iterate_table as iterate_table
+    from surefill.estimators import load as load
+    from surefill.spaces import MaxNorm as MaxNorm
+    from surefill.spaces import TraceNorm as TraceNorm
+    from surefill.spaces import VersionSpace as VersionSpace
+    from surefill.spaces import max_norm as max_norm
+    from surefill.spaces import trace_norm as trace_norm
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "completion": ["FactorModel"],
+    "coverage": ["Coverage", "CoverageProgram", "PosteriorVariance", "solve_coverage"],
+    "data": [
+        "Observations", "UnitMap", "read_observations", "split_entries", "split_folds", "split_rows", "write_table",
+    ],
+    "datasets": [],
+    "errors": ["InputError", "MissingExtraError"],
+    "estimators": ["PartialCompleter", "PartialCompletion", "iterate_table", "load"],
+    "spaces": ["MaxNorm", "TraceNorm", "VersionSpace", "max_norm", "trace_norm"],
+}  # fmt: skip
+"""Public names by module; each module is imported when one of its names is first used, so that ``import surefill``
+and the command line's help stay quick."""
+
+_MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
+
+__all__ = sorted([*_MODULE_OF, "completion", "datasets"])
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULE_OF:
+        return getattr(importlib.import_module(f"surefill.{_MODULE_OF[name]}"), name)
+    if name in _HOME:
+        return importlib.import_module(f"surefill.{name}")
+    raise AttributeError(f"module 'surefill' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

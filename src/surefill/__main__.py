@@ -1,0 +1,5 @@
+"""``python -m surefill``."""
+
+from surefill.cli import main
+
+main()

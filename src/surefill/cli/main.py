@@ -1,0 +1,51 @@
+"""Entry point: commands, and one clear sentence with exit code 2 for anything wrong with the input."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+import click
+
+from surefill import __version__
+from surefill.cli.complete import complete
+from surefill.cli.demo import demo
+from surefill.errors import InputError, MissingExtraError
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="surefill")
+def commands() -> None:
+    """Fill in the part of a matrix that can be trusted, and leave the rest empty.
+
+    \b
+    Start here:
+      surefill demo
+      surefill complete ratings.csv -o filled.csv --tolerance 0.5
+      surefill complete --help
+    """
+
+
+commands.add_command(complete)
+commands.add_command(demo)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run a command and exit: 0 done, 2 bad input (one sentence on standard error), 130 interrupted."""
+    try:
+        commands.main(args=arguments, prog_name="surefill", standalone_mode=False)
+    except click.exceptions.Exit as stop:
+        sys.exit(stop.exit_code)
+    except click.UsageError as error:
+        hint = f" Try '{error.ctx.command_path} --help'." if error.ctx is not None else ""
+        _fail(error.format_message() + hint)
+    except (InputError, MissingExtraError) as error:
+        _fail(str(error))
+    except (KeyboardInterrupt, click.Abort):
+        click.echo("surefill: interrupted; nothing was written.", err=True)
+        sys.exit(130)
+
+
+def _fail(sentence: str) -> None:
+    click.echo(f"surefill: {sentence}", err=True)
+    sys.exit(2)

@@ -1,0 +1,7 @@
+"""Full completion: algorithms that predict every entry, trusted or not (the paper's FC)."""
+
+from surefill.completion.base import Completion, CompletionAlgorithm
+from surefill.completion.factor_completion import FactorCompletion
+from surefill.completion.factor_model import FactorModel
+
+__all__ = ["Completion", "CompletionAlgorithm", "FactorCompletion", "FactorModel"]

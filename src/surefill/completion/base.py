@@ -1,0 +1,46 @@
+"""What a completion is and what makes one."""
+
+from __future__ import annotations
+
+from typing import Protocol, Self, runtime_checkable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from surefill.data import Observations
+from surefill.loop import ProgressCallback
+
+
+@runtime_checkable
+class Completion(Protocol):
+    """M-hat of the paper: a value for every entry, in the user's units, without holding the matrix."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(m, n)."""
+        ...
+
+    def at(self, rows: ArrayLike, cols: ArrayLike) -> NDArray[np.float64]:
+        """Values at the pairs (rows[t], cols[t])."""
+        ...
+
+    def block(self, rows: ArrayLike, cols: ArrayLike) -> NDArray[np.float64]:
+        """Values on the grid rows x cols."""
+        ...
+
+    def dense(self) -> NDArray[np.float64]:
+        """The whole m x n matrix; only for matrices small enough to hold."""
+        ...
+
+    def fold_in(self, observations: Observations) -> Self:
+        """The completion of other rows, seen at ``observations``, with what was learnt of the columns."""
+        ...
+
+
+@runtime_checkable
+class CompletionAlgorithm(Protocol):
+    """FC of the paper: observations in, a completion out."""
+
+    def fit(self, observations: Observations, progress: ProgressCallback | None = None) -> Completion:
+        """Complete the whole matrix."""
+        ...

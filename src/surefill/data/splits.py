@@ -1,0 +1,55 @@
+"""Ways to hold observations out: at random, in folds, or whole rows at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from surefill.data.observations import Observations
+from surefill.errors import InputError, invalid_parameter
+
+
+def split_entries(
+    observations: Observations, held_out: float = 0.2, random_state: int = 0
+) -> tuple[Observations, Observations]:
+    """(train, held out): a random share ``held_out`` of the cells, drawn without replacement.
+
+    >>> seen = Observations([0, 0, 1, 1], [0, 1, 0, 1], [1.0, 2.0, 3.0, 4.0])
+    >>> train, test = split_entries(seen, held_out=0.25)
+    >>> len(train), len(test)
+    (3, 1)
+    """
+    if not 0 < held_out < 1:
+        raise invalid_parameter("split_entries", "held_out", "a share above 0 and below 1", held_out)
+    if len(observations) < 2:
+        raise InputError("splitting needs at least 2 observed cells; there is 1.")
+    size = min(max(1, round(held_out * len(observations))), len(observations) - 1)
+    order = np.random.default_rng(random_state).permutation(len(observations))
+    return observations.select(np.sort(order[size:])), observations.select(np.sort(order[:size]))
+
+
+def split_folds(
+    observations: Observations, n_folds: int = 5, random_state: int = 0
+) -> Iterator[tuple[Observations, Observations]]:
+    """(train, held out) for each of ``n_folds`` disjoint random folds of the cells."""
+    if not 2 <= n_folds <= len(observations):
+        raise invalid_parameter("split_folds", "n_folds", f"from 2 to {len(observations)}, the observed cells", n_folds)
+    fold = np.random.default_rng(random_state).permutation(np.arange(len(observations)) % n_folds)
+    for k in range(n_folds):
+        yield observations.select(fold != k), observations.select(fold == k)
+
+
+def split_rows(
+    observations: Observations, held_out: float = 0.2, random_state: int = 0
+) -> tuple[Observations, Observations]:
+    """(train, held out): all cells of a random share of the present rows are held out."""
+    if not 0 < held_out < 1:
+        raise invalid_parameter("split_rows", "held_out", "a share above 0 and below 1", held_out)
+    present = observations.by_row.ids
+    if len(present) < 2:
+        raise InputError("leaving rows out needs at least 2 rows with observations; there is 1.")
+    size = min(max(1, round(held_out * len(present))), len(present) - 1)
+    chosen = np.random.default_rng(random_state).choice(present, size, replace=False)
+    mask = np.isin(observations.rows, chosen)
+    return observations.select(~mask), observations.select(mask)

@@ -1,0 +1,6 @@
+"""Matrices with known truth, and real ones that people compare on."""
+
+from surefill.datasets.movielens import load_movielens
+from surefill.datasets.synthetic import Simulation, make_blocks, make_low_rank
+
+__all__ = ["Simulation", "load_movielens", "make_blocks", "make_low_rank"]

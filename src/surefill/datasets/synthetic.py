@@ -1,0 +1,156 @@
+"""Matrices whose truth is known, sampled in ways that leave part of them unknowable."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from surefill.data import Observations
+from surefill.errors import InputError, invalid_parameter
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Simulation:
+    """A low-rank truth M* = left right' in [-1, 1], and noisy draws of some of its entries.
+
+    ``row_groups`` and ``col_groups`` say which group each row and column belongs to; the entries that could be
+    drawn at all are those whose groups agree (all of them where there is one group).
+    """
+
+    observations: Observations
+    left: Array
+    right: Array
+    row_groups: NDArray[np.int64]
+    col_groups: NDArray[np.int64]
+
+    @property
+    def truth(self) -> Array:
+        """The whole m x n matrix M*."""
+        return np.asarray(self.left @ self.right.T)
+
+    def truth_at(self, rows: ArrayLike, cols: ArrayLike) -> Array:
+        """M* at the pairs (rows[t], cols[t]), nothing m x n formed."""
+        return np.asarray((self.left[np.asarray(rows)] * self.right[np.asarray(cols)]).sum(axis=1))
+
+    @property
+    def support(self) -> NDArray[np.bool_]:
+        """m x n: True where row and column groups agree."""
+        return np.equal.outer(self.row_groups, self.col_groups)
+
+
+def make_blocks(
+    group_shape: tuple[int, int] = (10, 10),
+    n_groups: int = 2,
+    n_draws: int | None = None,
+    *,
+    rank: int = 1,
+    noise: float = 0.0,
+    permute: bool = True,
+    random_state: int = 0,
+) -> Simulation:
+    """Groups of rows that see only their own group of columns (the paper's Figure 1).
+
+    Entries are drawn uniformly, with replacement, from the blocks where row and column groups agree; what a
+    comedy watcher thinks of horror films leaves no trace in the data. Rows and columns are shuffled, so that
+    the blocks do not show. ``n_draws`` defaults to as many draws as the blocks have cells.
+
+    >>> sim = make_blocks((10, 10), n_groups=2, n_draws=200)
+    >>> sim.observations.shape, int(sim.support.sum())
+    ((20, 20), 200)
+    """
+    if n_groups < 1:
+        raise invalid_parameter("make_blocks", "n_groups", "a whole number of at least 1", n_groups)
+    if min(group_shape) < 1:
+        raise invalid_parameter("make_blocks", "group_shape", "two whole numbers of at least 1", group_shape)
+    rng = np.random.default_rng(random_state)
+    rows_each, cols_each = group_shape
+    m, n = n_groups * rows_each, n_groups * cols_each
+    n_draws = rows_each * n if n_draws is None else n_draws
+    row_order, col_order = (rng.permutation(m), rng.permutation(n)) if permute else (np.arange(m), np.arange(n))
+    group = rng.integers(n_groups, size=n_draws)
+    rows = row_order[group * rows_each + rng.integers(rows_each, size=n_draws)]
+    cols = col_order[group * cols_each + rng.integers(cols_each, size=n_draws)]
+    row_groups, col_groups = np.empty(m, np.int64), np.empty(n, np.int64)
+    row_groups[row_order] = np.arange(m) // rows_each
+    col_groups[col_order] = np.arange(n) // cols_each
+    left, right = _low_rank_truth((m, n), rank, noise, rng)
+    return Simulation(_observe(rows, cols, left, right, noise, rng), left, right, row_groups, col_groups)
+
+
+def make_low_rank(
+    shape: tuple[int, int] = (60, 40),
+    rank: int = 2,
+    n_draws: int | None = None,
+    *,
+    sampling: ArrayLike | tuple[ArrayLike, ArrayLike] | None = None,
+    noise: float = 0.0,
+    random_state: int = 0,
+) -> Simulation:
+    """Draws, with replacement, from a truth of rank ``rank`` with entries in [-1, 1].
+
+    Parameters
+    ----------
+    n_draws : defaults to half as many draws as there are cells.
+    sampling : where draws fall. None for uniform; an m x n array of weights for any distribution; a pair (row
+        weights, column weights) for a product distribution, which needs nothing of size m x n.
+    noise : each draw is y = M*_x + e, e uniform on [-noise, noise]; the truth is scaled to [noise - 1, 1 - noise]
+        so that values stay in [-1, 1] and E[y | x] = M*_x exactly.
+    """
+    rng = np.random.default_rng(random_state)
+    m, n = shape
+    n_draws = (m * n + 1) // 2 if n_draws is None else n_draws
+    rows, cols = _draw_cells(shape, n_draws, sampling, rng)
+    left, right = _low_rank_truth(shape, rank, noise, rng)
+    groups = np.zeros(m, np.int64), np.zeros(n, np.int64)
+    return Simulation(_observe(rows, cols, left, right, noise, rng), left, right, *groups)
+
+
+def _draw_cells(
+    shape: tuple[int, int],
+    n_draws: int,
+    sampling: ArrayLike | tuple[ArrayLike, ArrayLike] | None,
+    rng: np.random.Generator,
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    m, n = shape
+    if sampling is None:
+        return rng.integers(m, size=n_draws), rng.integers(n, size=n_draws)
+    if isinstance(sampling, tuple):
+        rows, cols = (_probabilities(weights, (size,)) for weights, size in zip(sampling, shape, strict=True))
+        return rng.choice(m, n_draws, p=rows), rng.choice(n, n_draws, p=cols)
+    cells = rng.choice(m * n, n_draws, p=_probabilities(sampling, shape).ravel())
+    return cells // n, cells % n
+
+
+def _probabilities(weights: ArrayLike, shape: tuple[int, ...]) -> Array:
+    array = np.asarray(weights, dtype=np.float64)
+    if array.shape != shape or not np.isfinite(array).all() or array.min() < 0 or array.sum() == 0:
+        raise InputError(f"sampling weights must be finite, at least 0, not all 0, and of shape {shape}.")
+    return np.asarray(array / array.sum())
+
+
+def _low_rank_truth(shape: tuple[int, int], rank: int, noise: float, rng: np.random.Generator) -> tuple[Array, Array]:
+    """Rows of norm at most 1 on both sides, so |M*_x| <= 1 by Cauchy-Schwarz; then room is left for the noise."""
+    if rank < 1:
+        raise invalid_parameter("make_low_rank", "rank", "a whole number of at least 1", rank)
+    if not 0 <= noise < 1:
+        raise invalid_parameter("make_low_rank", "noise", "at least 0 and below 1", noise)
+    left, right = (rng.normal(size=(size, rank)) for size in shape)
+    left /= np.linalg.norm(left, axis=1, keepdims=True)
+    right /= np.linalg.norm(right, axis=1, keepdims=True)
+    return (1 - noise) * rng.uniform(0.5, 1, (shape[0], 1)) * left, right
+
+
+def _observe(
+    rows: NDArray[np.int64],
+    cols: NDArray[np.int64],
+    left: Array,
+    right: Array,
+    noise: float,
+    rng: np.random.Generator,
+) -> Observations:
+    values = np.einsum("ta,ta->t", left[rows], right[cols]) + rng.uniform(-noise, noise, len(rows))
+    return Observations(rows, cols, np.clip(values, -1, 1), (len(left), len(right)), (-1.0, 1.0))

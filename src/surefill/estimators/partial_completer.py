@@ -1,0 +1,201 @@
+"""PartialCompleter: fit on what was seen, predict what can be trusted, abstain on the rest."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from surefill.data import Observations
+from surefill.errors import InputError, invalid_parameter
+from surefill.estimators.matrix_door import complete_rows, fill
+from surefill.estimators.pipeline import Pipeline, choose_completion, choose_confidence, default_tolerance
+from surefill.estimators.result import PartialCompletion
+from surefill.loop import ProgressCallback
+
+FEWEST_CELLS = 4
+
+
+class PartialCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Fill the part of a matrix that can be trusted at a tolerance, and leave the rest empty.
+
+    max |kept|  subject to  mean squared error over kept <= tolerance,
+
+    Definition 1 of the paper, with the tolerance in the data's own squared units. A completion algorithm gives
+    every entry a value and a confidence algorithm gives it a confidence; entries held out from both tell how error
+    falls with confidence, and so where to stop trusting.
+
+    Parameters
+    ----------
+    tolerance : largest mean squared error on the kept entries; half the variance of the values when None.
+    delta : probability with which a promise about the kept set may fail; in (0, 1).
+    completion : "auto" (a :class:`FactorModel`) or any completion algorithm.
+    confidence : "coverage" (the paper's MP 2, up to 150 rows and columns), "posterior" (any size), "auto" (the
+        first where it reaches, else the second), or any confidence algorithm.
+    random_state : seed of everything random; the same seed gives the same result.
+    progress : called after each step of the iterative parts.
+
+    Attributes
+    ----------
+    result_ : :class:`PartialCompletion`, frozen: completion, confidence, risk, selection, certificate, guarantee
+        and timings.
+    observations_ : what it was fitted on.
+
+    Examples
+    --------
+    >>> from surefill.datasets import make_low_rank
+    >>> sim = make_low_rank((60, 50), rank=2, n_draws=2000, noise=0.1, random_state=0)
+    >>> completer = PartialCompleter(tolerance=0.05, confidence="posterior").fit(sim.observations)
+    >>> completer.predict([0, 1], [3, 4]).shape
+    (2,)
+    >>> bool(completer.result_.guarantee.promised)
+    False
+    """
+
+    def __init__(
+        self,
+        tolerance: float | None = None,
+        delta: float = 0.05,
+        completion: Any = "auto",
+        confidence: Any = "auto",
+        random_state: int = 0,
+        progress: ProgressCallback | None = None,
+    ) -> None:
+        self.tolerance = tolerance
+        self.delta = delta
+        self.completion = completion
+        self.confidence = confidence
+        self.random_state = random_state
+        self.progress = progress
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Fit on :class:`Observations`, an array with NaN holes, or a sparse matrix whose stored entries were seen."""
+        self._validate()
+        if isinstance(X, Observations):
+            observations = X
+            self.n_features_in_ = X.shape[1]
+        else:
+            observations = Observations.from_matrix(self._validate_matrix(X, reset=True))
+        _require_something_to_learn_from(observations)
+        pipeline = Pipeline(
+            completion=choose_completion(self.completion, self.random_state),
+            confidence=choose_confidence(self.confidence, observations.shape),
+            tolerance=default_tolerance(observations) if self.tolerance is None else float(self.tolerance),
+            delta=self.delta,
+            random_state=self.random_state,
+            progress=self.progress,
+        )
+        self.result_ = pipeline.run(observations)
+        self.observations_ = observations
+        return self
+
+    def _validate(self) -> None:
+        if self.tolerance is not None and not (_is_number(self.tolerance) and 0 < self.tolerance < np.inf):
+            raise invalid_parameter("PartialCompleter", "tolerance", "a number above 0, or None", self.tolerance)
+        if not (_is_number(self.delta) and 0 < self.delta < 1):
+            raise invalid_parameter("PartialCompleter", "delta", "a number above 0 and below 1", self.delta)
+        if not isinstance(self.random_state, int | np.integer):
+            raise invalid_parameter("PartialCompleter", "random_state", "a whole number", self.random_state)
+
+    def _validate_matrix(self, X: Any, *, reset: bool) -> Any:
+        return validate_data(
+            self,
+            X,
+            reset=reset,
+            accept_sparse=("csr", "csc", "coo"),
+            dtype=(np.float64, np.float32),
+            ensure_all_finite="allow-nan",
+            ensure_min_samples=2 if reset else 1,
+            ensure_min_features=2 if reset else 1,
+        )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    def predict(self, rows: Any, cols: ArrayLike | None = None) -> NDArray[Any]:
+        """Values in the data's units at the entries (rows[t], cols[t]), trusted or not.
+
+        Whole numbers are 0-based indices, text is looked up among the labels. ``predict(X)``, with a matrix as the
+        only argument, gives the model's value of every entry of the rows of a dense X, folded in as by ``transform``.
+        """
+        result = self._fitted()
+        if cols is None:
+            return complete_rows(self._validate_matrix(rows, reset=False), result)
+        return result.values_at(*self._cells(rows, cols))
+
+    def predict_confidence(self, rows: ArrayLike, cols: ArrayLike) -> NDArray[np.float64]:
+        """Confidences in [0, 1]: how well the observations support each entry."""
+        return self._fitted().confidence_at(*self._cells(rows, cols))
+
+    def predict_risk(self, rows: ArrayLike, cols: ArrayLike) -> NDArray[np.float64]:
+        """Expected squared errors against a new observation, in the data's squared units."""
+        return self._fitted().risk_at(*self._cells(rows, cols))
+
+    def keep(self, rows: ArrayLike, cols: ArrayLike) -> NDArray[np.bool_]:
+        """Whether each entry is in the kept set."""
+        return self._fitted().keeps(*self._cells(rows, cols))
+
+    def transform(self, X: Any) -> NDArray[Any] | sparse.sparray | sparse.spmatrix:
+        """Rows with holes in, kept entries filled, the others left NaN (not stored, where X is sparse).
+
+        Each row is completed from its own entries and what was learnt of the columns, whether or not it was there
+        when fitting; seen entries stay as they are.
+        """
+        result = self._fitted()
+        return fill(self._validate_matrix(X, reset=False), result)
+
+    def save(self, path: str | Path) -> None:
+        """Write the fitted model to ``path``: arrays and JSON, no pickle."""
+        from surefill.estimators.storage import save
+
+        save(self, path)
+
+    def _fitted(self) -> PartialCompletion:
+        check_is_fitted(self)
+        result: PartialCompletion = self.result_
+        return result
+
+    def _cells(self, rows: ArrayLike, cols: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        check_is_fitted(self)
+        observations: Observations = self.observations_
+        i, j = np.atleast_1d(np.asarray(rows)), np.atleast_1d(np.asarray(cols))
+        i = observations.row_index(i) if i.dtype.kind in "UOT" else _checked("rows", i, observations.shape[0])
+        j = observations.col_index(j) if j.dtype.kind in "UOT" else _checked("cols", j, observations.shape[1])
+        if i.shape != j.shape or i.ndim != 1:
+            raise InputError(f"rows and cols must be of one length, a pair per entry; got {i.shape} and {j.shape}.")
+        return i, j
+
+
+def _is_number(given: object) -> bool:
+    return isinstance(given, int | float | np.integer | np.floating) and not isinstance(given, bool)
+
+
+def _checked(name: str, index: NDArray[Any], size: int) -> NDArray[np.int64]:
+    if index.size and index.dtype.kind not in "iu":
+        raise InputError(f"{name} must be 0-based whole numbers or labels; got {index.dtype}.")
+    if index.size and (index.min() < 0 or index.max() >= size):
+        raise InputError(f"{name} must be from 0 to {size - 1}; got {int(index.min())} to {int(index.max())}.")
+    return index.astype(np.int64)
+
+
+def _require_something_to_learn_from(observations: Observations) -> None:
+    m, n = observations.shape
+    for size, name in ((m, "row"), (n, "column")):
+        if size < 2:
+            raise InputError(
+                f"the matrix has 1 {name}: completing needs at least 2 rows and 2 columns, to learn one from another."
+            )
+    if len(observations) < FEWEST_CELLS:
+        raise InputError(
+            f"{len(observations)} observed cells are too few to learn from; at least {FEWEST_CELLS} are needed."
+        )
+    observations.unit  # noqa: B018  (raises the sentence about values that are all equal)

@@ -1,0 +1,54 @@
+"""A fitted completer as a long table, block by block, so that it never sits in memory whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from surefill.errors import invalid_parameter
+from surefill.estimators.partial_completer import PartialCompleter
+
+Entries = Literal["kept", "missing", "all"]
+BLOCK_CELLS = 1 << 18
+
+
+def iterate_table(completer: PartialCompleter, entries: Entries = "kept") -> Iterator[dict[str, NDArray[Any]]]:
+    """Blocks of (row, column, value, confidence, risk, keep, observed), row by row.
+
+    ``value`` is what was observed where ``observed``, and the completion elsewhere. ``entries`` says which cells to
+    list: "kept" the observed and the kept ones, "missing" all that were not observed, "all" every cell.
+    """
+    if entries not in ("kept", "missing", "all"):
+        raise invalid_parameter("iterate_table", "entries", "'kept', 'missing' or 'all'", entries)
+    m, n = completer.observations_.shape
+    for start in range(0, m * n, BLOCK_CELLS):
+        cells = np.arange(start, min(start + BLOCK_CELLS, m * n))
+        yield _block(completer, cells // n, cells % n, entries)
+
+
+def _block(
+    completer: PartialCompleter, rows: NDArray[np.int64], cols: NDArray[np.int64], entries: Entries
+) -> dict[str, NDArray[Any]]:
+    observations, result = completer.observations_, completer.result_
+    position = observations.find(rows, cols)
+    observed = position >= 0
+    confidence = result.confidence_at(rows, cols)
+    keep = result.selection.keeps(confidence)
+    wanted = {"kept": observed | keep, "missing": ~observed, "all": np.full(len(rows), True)}[entries]
+    rows, cols, position, observed, confidence, keep = (
+        column[wanted] for column in (rows, cols, position, observed, confidence, keep)
+    )
+    value = np.where(observed, observations.values[position], result.values_at(rows, cols))
+    labels = observations.row_labels, observations.col_labels
+    return {
+        "row": rows if labels[0] is None else labels[0][rows],
+        "column": cols if labels[1] is None else labels[1][cols],
+        "value": value,
+        "confidence": confidence,
+        "risk": result.risk.at(confidence),
+        "keep": keep,
+        "observed": observed,
+    }

@@ -1,0 +1,213 @@
+"""One small ridge regression per row: the half-step of alternating least squares.
+
+For each group g with entries t (features f_t, target y_t, weight c_t):
+
+    x_g = argmin_x  sum_t c_t (y_t - f_t . x)^2 + sum_a penalty_ga x_a^2  =  A_g^-1 b_g
+    A_g = sum_t c_t f_t f_t' + diag(penalty_g),   b_g = sum_t c_t y_t f_t
+
+Cost: nnz k^2 / 2 + groups k^3 / 6 multiply-adds.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from surefill.kernels.compile import compiled, compiled_sums
+
+Array = NDArray[np.float64]
+IntArray = NDArray[np.int32] | NDArray[np.int64]
+
+
+@compiled_sums
+def _normal_equations(
+    first: int,
+    last: int,
+    other: IntArray,
+    target: Array,
+    weight: Array,
+    features: Array,
+    gathered: Array,
+    A: Array,
+    b: Array,
+) -> None:
+    """Lower triangle of A = F' F and b = F' y; the rows sqrt(c_t) (f_t, y_t) are first gathered, transposed.
+
+    Long sums over the entries of a group run at full speed, where short updates per entry would not.
+    """
+    k, size = features.shape[1], last - first
+    for t in range(size):
+        f = features[other[first + t]]
+        root = np.sqrt(weight[first + t])
+        for a in range(k):
+            gathered[a, t] = root * f[a]
+        gathered[k, t] = root * target[first + t]
+    for a in range(k):
+        for d in range(a + 1):
+            total = 0.0
+            for t in range(size):
+                total += gathered[a, t] * gathered[d, t]
+            A[a, d] = total
+        total = 0.0
+        for t in range(size):
+            total += gathered[a, t] * gathered[k, t]
+        b[a] = total
+
+
+@compiled
+def _room_to_gather(first: int, last: int, starts: NDArray[np.int64], k: int) -> Array:
+    longest = 0
+    for g in range(first, last):
+        longest = max(longest, starts[g + 1] - starts[g])
+    return np.empty((k + 1, longest))
+
+
+@compiled
+def _cholesky(A: Array) -> None:
+    """Replace the lower triangle of A by L with L L' = A."""
+    for a in range(A.shape[0]):
+        for d in range(a + 1):
+            rest = A[a, d]
+            for e in range(d):
+                rest -= A[a, e] * A[d, e]
+            A[a, d] = np.sqrt(rest) if a == d else rest / A[d, d]
+
+
+@compiled
+def _substitute(L: Array, b: Array) -> None:
+    """Replace b by (L L')^-1 b."""
+    k = len(b)
+    for a in range(k):
+        rest = b[a]
+        for d in range(a):
+            rest -= L[a, d] * b[d]
+        b[a] = rest / L[a, a]
+    for a in range(k - 1, -1, -1):
+        rest = b[a]
+        for d in range(a + 1, k):
+            rest -= L[d, a] * b[d]
+        b[a] = rest / L[a, a]
+
+
+@compiled
+def solve_groups(
+    first: int,
+    last: int,
+    starts: NDArray[np.int64],
+    other: IntArray,
+    target: Array,
+    weight: Array,
+    features: Array,
+    penalty: Array,
+    solution: Array,
+) -> None:
+    """Write x_g into ``solution`` for the groups first <= g < last."""
+    k = features.shape[1]
+    A, gathered = np.empty((k, k)), _room_to_gather(first, last, starts, k)
+    for g in range(first, last):
+        b = solution[g]
+        _normal_equations(starts[g], starts[g + 1], other, target, weight, features, gathered, A, b)
+        for a in range(k):
+            A[a, a] += penalty[g, a]
+        _cholesky(A)
+        _substitute(A, b)
+
+
+def solve_groups_reference(
+    first: int,
+    last: int,
+    starts: NDArray[np.int64],
+    other: IntArray,
+    target: Array,
+    weight: Array,
+    features: Array,
+    penalty: Array,
+    solution: Array,
+) -> None:
+    """The readable twin of :func:`solve_groups`."""
+    for g in range(first, last):
+        entries = slice(starts[g], starts[g + 1])
+        f, c = features[other[entries]], weight[entries]
+        A = (f.T * c) @ f + np.diag(penalty[g])
+        solution[g] = np.linalg.solve(A, f.T @ (c * target[entries]))
+
+
+@compiled
+def invert_groups(
+    first: int,
+    last: int,
+    starts: NDArray[np.int64],
+    other: IntArray,
+    weight: Array,
+    features: Array,
+    penalty: Array,
+    inverse: Array,
+) -> None:
+    """Write A_g^-1 into ``inverse`` for the groups first <= g < last."""
+    k = features.shape[1]
+    A, unused, gathered = np.empty((k, k)), np.empty(k), _room_to_gather(first, last, starts, k)
+    for g in range(first, last):
+        _normal_equations(starts[g], starts[g + 1], other, weight, weight, features, gathered, A, unused)
+        for a in range(k):
+            A[a, a] += penalty[g, a]
+        _cholesky(A)
+        inverse[g] = np.eye(k)
+        for a in range(k):
+            _substitute(A, inverse[g, a])
+
+
+def invert_groups_reference(
+    first: int,
+    last: int,
+    starts: NDArray[np.int64],
+    other: IntArray,
+    weight: Array,
+    features: Array,
+    penalty: Array,
+    inverse: Array,
+) -> None:
+    """The readable twin of :func:`invert_groups`."""
+    for g in range(first, last):
+        entries = slice(starts[g], starts[g + 1])
+        f, c = features[other[entries]], weight[entries]
+        inverse[g] = np.linalg.inv((f.T * c) @ f + np.diag(penalty[g]))
+
+
+@compiled
+def biased_products(left: Array, right: Array, i: IntArray, j: IntArray) -> Array:
+    """l_i0 + r_j0 + sum_{a >= 1} l_ia r_ja for each pair of positions; negative ones count from the end."""
+    result = np.empty(len(i))
+    for t in range(len(i)):
+        x, y = left[i[t]], right[j[t]]
+        total = x[0] + y[0]
+        for a in range(1, len(x)):
+            total += x[a] * y[a]
+        result[t] = total
+    return result
+
+
+def biased_products_reference(left: Array, right: Array, i: IntArray, j: IntArray) -> Array:
+    """The readable twin of :func:`biased_products`."""
+    x, y = left[i], right[j]
+    return np.asarray(x[:, 0] + y[:, 0] + (x[:, 1:] * y[:, 1:]).sum(axis=1))
+
+
+@compiled
+def quadratic_forms(vectors: Array, matrices: Array, i: IntArray, j: IntArray) -> Array:
+    """v_i' S_j v_i for each pair of positions (i, j), S_j symmetric."""
+    result = np.empty(len(i))
+    for t in range(len(i)):
+        v, S = vectors[i[t]], matrices[j[t]]
+        total = 0.0
+        for a in range(len(v)):
+            row = 0.0
+            for d in range(len(v)):
+                row += S[a, d] * v[d]
+            total += v[a] * row
+        result[t] = total
+    return result
+
+
+def quadratic_forms_reference(vectors: Array, matrices: Array, i: IntArray, j: IntArray) -> Array:
+    """The readable twin of :func:`quadratic_forms`."""
+    return np.asarray(np.einsum("ta,tab,tb->t", vectors[i], matrices[j], vectors[i]))

@@ -1,0 +1,98 @@
+"""The one loop that runs every iterative solver: ``init``, then ``step`` until ``terminate`` gives a reason.
+
+Progress, time limits and interruption are written here once; a solver writes only its mathematics.
+"""
+
+from __future__ import annotations
+
+import enum
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+
+class Status(enum.Enum):
+    """Why a solver stopped; the value is a sentence that advises."""
+
+    CONVERGED = "The stopping tolerance was reached."
+    NO_GAIN = "Held-out error stopped improving; the best state seen was kept."
+    STEP_LIMIT = "The step limit was reached before the tolerance; allow more steps for a tighter answer."
+    TIME_LIMIT = "The time limit was reached; the best state so far was kept, allow more time for a tighter answer."
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a progress callback receives after each step."""
+
+    task: str
+    step: int
+    max_steps: int
+    seconds: float
+    measure: float
+
+
+ProgressCallback = Callable[[Progress], None]
+
+State = TypeVar("State")
+
+
+class Solver(Protocol[State]):
+    """What the loop needs: a name, a first state, a step, and a reason to stop (or None to go on)."""
+
+    @property
+    def task(self) -> str:
+        """What is being done, for a person who waits."""
+        ...
+
+    def init(self) -> State:
+        """The first state."""
+        ...
+
+    def step(self, state: State) -> State:
+        """The next state; the given one may be reused as memory."""
+        ...
+
+    def measure(self, state: State) -> float:
+        """The number worth showing while it runs (an objective, a gap, an error)."""
+        ...
+
+    def terminate(self, state: State) -> Status | None:
+        """Why to stop now, or None."""
+        ...
+
+
+@dataclass(frozen=True)
+class Outcome(Generic[State]):
+    """The last state and why, when and after how long the loop ended."""
+
+    state: State
+    status: Status
+    steps: int
+    seconds: float
+
+
+def run(
+    solver: Solver[State],
+    *,
+    max_steps: int,
+    time_limit: float | None = None,
+    progress: ProgressCallback | None = None,
+) -> Outcome[State]:
+    """Run ``solver`` until it terminates, ``max_steps`` are done or ``time_limit`` seconds have passed."""
+    start = time.perf_counter()
+    state = solver.init()
+    steps = 0
+    status = solver.terminate(state)
+    while status is None:
+        state = solver.step(state)
+        steps += 1
+        seconds = time.perf_counter() - start
+        if progress is not None:
+            progress(Progress(solver.task, steps, max_steps, seconds, solver.measure(state)))
+        status = solver.terminate(state)
+        if status is None and steps >= max_steps:
+            status = Status.STEP_LIMIT
+        if status is None and time_limit is not None and seconds >= time_limit:
+            status = Status.TIME_LIMIT
+    return Outcome(state, status, steps, time.perf_counter() - start)

@@ -1,0 +1,5 @@
+"""Pictures for people who would rather look than read."""
+
+from surefill.report.picture import check_picture_target, draw_blocks
+
+__all__ = ["check_picture_target", "draw_blocks"]

@@ -1,0 +1,6 @@
+"""Expected squared error, the set kept at a tolerance, and what is promised about it."""
+
+from surefill.risk.curve import RiskCurve
+from surefill.risk.selection import Guarantee, Selection, rounding_threshold, select_by_threshold
+
+__all__ = ["Guarantee", "RiskCurve", "Selection", "rounding_threshold", "select_by_threshold"]

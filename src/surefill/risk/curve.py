@@ -1,0 +1,34 @@
+"""Expected squared error as a falling function of confidence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.isotonic import IsotonicRegression
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class RiskCurve:
+    """risk(c) = the non-increasing fit of held-out squared errors on confidence, in the user's squared units.
+
+    Linear between its knots, flat beyond them. The errors are against observed values, so the noise of an
+    observation is part of the risk.
+    """
+
+    confidence: Array
+    risk: Array
+
+    @classmethod
+    def fit(cls, confidence: Array, squared_error: Array, weight: ArrayLike) -> RiskCurve:
+        """Isotonic regression on held-out entries."""
+        isotonic = IsotonicRegression(increasing=False, y_min=0.0)
+        isotonic.fit(confidence, squared_error, sample_weight=np.asarray(weight, dtype=np.float64))
+        return cls(np.asarray(isotonic.X_thresholds_), np.asarray(isotonic.y_thresholds_))
+
+    def at(self, confidence: ArrayLike) -> Array:
+        """Expected squared error at the given confidences."""
+        return np.interp(np.asarray(confidence, dtype=np.float64), self.confidence, self.risk)

@@ -1,0 +1,99 @@
+"""The paper's matrix classes: what an adversary, and the truth, are assumed to be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from surefill.errors import invalid_parameter
+from surefill.spaces.conic import load_cvxpy
+from surefill.spaces.grams import Matrix, bound_dual_max_norm, max_norm_of_factors, trace_norm_of_factors
+from surefill.spaces.norms import NormValue, max_norm, trace_norm
+
+
+@dataclass(frozen=True)
+class MaxNorm:
+    """{M : max-norm(M) <= K}, and rank(M) <= rank when a rank is given (the paper's M^max_K).
+
+    Without a rank the class is convex and every answer about it can be certified; with one it is smaller,
+    holds more coverage, and is not convex.
+    """
+
+    K: float
+    rank: int | None = None
+
+    def __post_init__(self) -> None:
+        if not 0 < self.K < np.inf:
+            raise invalid_parameter("MaxNorm", "K", "a positive finite number", self.K)
+        if self.rank is not None and (self.rank != int(self.rank) or self.rank < 1):
+            raise invalid_parameter("MaxNorm", "rank", "None or an integer of at least 1", self.rank)
+
+    @property
+    def radius(self) -> float:
+        """K, the largest norm in the class and so the largest entry."""
+        return self.K
+
+    @property
+    def description(self) -> str:
+        """The class in words."""
+        limit = "" if self.rank is None else f" and rank at most {self.rank}"
+        return f"matrices of max-norm at most {self.K:g}{limit}"
+
+    def norm(self, M: ArrayLike) -> NormValue:
+        """The max-norm of ``M``, certified."""
+        return max_norm(M)
+
+    def norm_of_factors(self, U: Matrix, V: Matrix) -> float:
+        """|U|_{2,inf} |V|_{2,inf}, an upper bound on the max-norm of U V^T."""
+        return max_norm_of_factors(U, V)
+
+    def limit_gram(self, gram: Any, scale: Any) -> Any:
+        """diag(G) <= lambda K, as a cvxpy constraint."""
+        return load_cvxpy().diag(gram) <= scale * self.K
+
+    def bound_dual_norm(self, B: Matrix, multipliers: NDArray[np.float64]) -> float:
+        """At least sup of <B, M> over max-norm(M) <= 1; ``multipliers`` are twice those of ``limit_gram``."""
+        return bound_dual_max_norm(B, multipliers)
+
+
+@dataclass(frozen=True)
+class TraceNorm:
+    """{M : trace-norm(M) <= tau}, the sum of singular values (the paper's M^tr_tau)."""
+
+    tau: float
+
+    def __post_init__(self) -> None:
+        if not 0 < self.tau < np.inf:
+            raise invalid_parameter("TraceNorm", "tau", "a positive finite number", self.tau)
+
+    @property
+    def radius(self) -> float:
+        """tau, the largest norm in the class and so the largest entry."""
+        return self.tau
+
+    @property
+    def description(self) -> str:
+        """The class in words."""
+        return f"matrices of trace norm at most {self.tau:g}"
+
+    def norm(self, M: ArrayLike) -> NormValue:
+        """The trace norm of ``M``, certified."""
+        return trace_norm(M)
+
+    def norm_of_factors(self, U: Matrix, V: Matrix) -> float:
+        """|U|_F |V|_F, an upper bound on the trace norm of U V^T."""
+        return trace_norm_of_factors(U, V)
+
+    def limit_gram(self, gram: Any, scale: Any) -> Any:
+        """trace(G) <= 2 lambda tau, as a cvxpy constraint."""
+        return load_cvxpy().trace(gram) <= 2 * scale * self.tau
+
+    def bound_dual_norm(self, B: Matrix, multipliers: NDArray[np.float64]) -> float:
+        """|B|_2 = sup of <B, M> over trace-norm(M) <= 1; no multiplier is needed."""
+        return float(np.linalg.norm(B, 2))
+
+
+MatrixClass = MaxNorm | TraceNorm

@@ -1,0 +1,149 @@
+"""What an adversary may still play after the observations: the version space around zero, and its oracle."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from surefill.data.observations import Observations
+from surefill.errors import InputError, invalid_parameter
+from surefill.spaces.classes import MatrixClass, MaxNorm
+from surefill.spaces.conic import ScaledMember, attempts, check_size, first_tight, load_cvxpy, plan_for
+from surefill.spaces.grams import Matrix
+from surefill.spaces.norms import as_matrix
+
+TOLERANCE = 1e-6
+"""How far over a limit a matrix may be and still count as a member."""
+
+
+@dataclass(frozen=True)
+class Membership:
+    """By how much each condition of the version space is exceeded; true when none is by more than 1e-6."""
+
+    norm: float
+    rank: float
+    box: float
+    ball: float
+
+    def __bool__(self) -> bool:
+        return max(self.norm, self.rank, self.box, self.ball) <= TOLERANCE
+
+    def __str__(self) -> str:
+        if self:
+            return "The matrix is in the version space."
+        excess = {
+            "the norm's limit": self.norm,
+            "the rank's limit": self.rank,
+            "the largest entry 1": self.box,
+            "the mean square beta on the observed cells": self.ball,
+        }
+        broken = " and ".join(f"{name} by {by:.3g}" for name, by in excess.items() if by > TOLERANCE)
+        return f"The matrix is outside the version space: it exceeds {broken}."
+
+
+@dataclass(frozen=True, eq=False)
+class Adversary:
+    """A member M of the version space played against a confidence C: value <= sup <C, M> <= bound."""
+
+    matrix: Matrix
+    value: float
+    mean: float
+    bound: float
+
+    @classmethod
+    def against(cls, C: Matrix, M: Matrix, bound: float) -> Adversary:
+        """<C, M> and <C, M> / |C| of a member ``M``; the mean is NaN where C is zero everywhere."""
+        value, total = float(np.sum(C * M)), float(C.sum())
+        frozen = M.view()
+        frozen.flags.writeable = False
+        return cls(frozen, value, value / total if total > 0 else float("nan"), bound)
+
+    def __repr__(self) -> str:
+        return f"Adversary(value {self.value:.6g}, bound {self.bound:.6g}, mean {self.mean:.6g})"
+
+
+@dataclass(frozen=True, eq=False)
+class VersionSpace:
+    """V(0, beta, S; class) = {M in class : |M_x| <= 1, sum_S w_x M_x^2 <= beta}, w = counts / N.
+
+    Parameters
+    ----------
+    observations : where the matrix was seen and how often; their values play no part.
+    beta : largest mean square on the observed cells, 0 or more.
+    matrix_class : ``MaxNorm(K)`` or ``TraceNorm(tau)``.
+    """
+
+    observations: Observations
+    beta: float
+    matrix_class: MatrixClass
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.beta < np.inf:
+            raise invalid_parameter("VersionSpace", "beta", "a finite number of at least 0", self.beta)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(m, n) of the observed matrix."""
+        return self.observations.shape
+
+    def mean_square(self, M: Matrix) -> float:
+        """sum_S w_x M_x^2, the paper's loss of M against zero on the sample."""
+        seen = self.observations
+        return float(np.sum(seen.weights * M[seen.rows, seen.cols] ** 2))
+
+    def contains(self, M: ArrayLike) -> Membership:
+        """Whether ``M`` is in V, and by how much each condition is exceeded (the norm by its upper bound)."""
+        A = as_matrix(M, "M", self.shape)
+        rank = self.matrix_class.rank if isinstance(self.matrix_class, MaxNorm) else None
+        beyond = np.linalg.svd(A, compute_uv=False)[rank:] if rank is not None else np.zeros(0)
+        return Membership(
+            norm=max(0.0, self.matrix_class.norm(A).upper - self.matrix_class.radius),
+            rank=float(beyond.max(initial=0.0)),
+            box=max(0.0, float(np.abs(A).max()) - 1),
+            ball=max(0.0, self.mean_square(A) - self.beta),
+        )
+
+    def maximize(self, C: ArrayLike) -> Adversary:
+        """sup over M in V of <C, M>, the separation oracle of MP 2, for a dense non-negative ``C``.
+
+        The matrix is the solver's, scaled to be a member; ``bound`` is certified from above as in
+        :meth:`bound`.
+        """
+        weights = as_matrix(C, "C", self.shape)
+        if weights.min() < 0:
+            raise InputError(f"C must be non-negative; its smallest entry is {weights.min():g}.")
+        self.require_conic()
+        size = float(weights.max())
+        if size == 0:
+            return Adversary.against(weights, np.zeros(self.shape), 0.0)
+        adversaries = self._adversaries(weights / size, weights)
+        return first_tight(adversaries, lambda found: found.bound - found.value, 2e-5 * float(weights.sum()))
+
+    def _adversaries(self, scaled: Matrix, C: Matrix) -> Iterator[Adversary]:
+        """A certified adversary from each attempt at the conic program; ``scaled`` is C / max(C)."""
+        cp = load_cvxpy()
+        model = ScaledMember(self, 1.0)
+        gain = cp.sum(cp.multiply(scaled, model.matrix))
+        for _ in attempts(cp.Problem(cp.Minimize(-gain), model.constraints), plan_for(self.shape)):
+            yield Adversary.against(C, model.member(), float(C.max()) * model.bound(scaled))
+
+    def bound(self, C: ArrayLike) -> float:
+        """(K/2) sum(y) + sum|A| + sqrt(beta sum_S Z_x^2 / w_x) >= sup over V of <C, M>, if C = B + Z + A.
+
+        Here diag(y) - [[0, B], [B^T, 0]] is PSD; tau |B|_2 takes the first term's place for the trace norm.
+        The split comes from the dual variables of :meth:`maximize` and y is shifted by an eigenvalue, so the
+        bound holds whatever the solver's accuracy.
+        """
+        return self.maximize(C).bound
+
+    def require_conic(self) -> None:
+        """Refuse what the conic solver cannot decide: classes that are not convex, and large matrices."""
+        if isinstance(self.matrix_class, MaxNorm) and self.matrix_class.rank is not None:
+            raise InputError(
+                f"{self.matrix_class.description} are not a convex class and the conic solver needs one: "
+                "leave the rank out."
+            )
+        check_size(self.shape)

@@ -1,0 +1,175 @@
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from surefill import load, read_observations
+from surefill.cli import main
+from surefill.datasets import make_low_rank
+
+
+@pytest.fixture(scope="module")
+def ratings(tmp_path_factory):
+    sim = make_low_rank((30, 25), rank=1, n_draws=500, noise=0.1, random_state=0).observations
+    path = tmp_path_factory.mktemp("data") / "ratings.csv"
+    lines = [f"u{i},{j},{v:.4f}" for i, j, v in zip(sim.rows, sim.cols, sim.values, strict=True)]
+    path.write_text("\n".join(["user,item,rating", *lines]) + "\n")
+    return path
+
+
+def run(*arguments):
+    """Exit code of the command."""
+    try:
+        main([str(argument) for argument in arguments])
+    except SystemExit as stop:
+        return stop.code or 0
+    return 0
+
+
+def test_complete_writes_a_table_and_says_what_it_did(ratings, tmp_path, capsys):
+    out, model = tmp_path / "filled.csv", tmp_path / "model"
+    options = ("--tolerance", 0.05, "--confidence", "posterior", "--save", model)
+    assert run("complete", ratings, "-o", out, *options) == 0
+    said = capsys.readouterr().out
+    assert "Kept " in said
+    assert "No promise" in said
+    header, *lines = out.read_text().splitlines()
+    assert header == "row,column,value,confidence,risk,keep,observed"
+    assert f"Wrote {len(lines):,} lines" in said
+    kept = read_observations(out, row="row", col="column", value="value")
+    assert len(kept) == len(lines)
+    completer = load(model)
+    row, column, value, confidence, *_ = next(line for line in lines if line.endswith("true,false")).split(",")
+    assert float(value) == pytest.approx(completer.predict([row], [column])[0], rel=1e-4)
+    assert float(confidence) == pytest.approx(completer.predict_confidence([row], [column])[0], rel=1e-4)
+
+
+def test_json_for_machines_and_the_same_seed_the_same_file(ratings, tmp_path, capsys):
+    outputs = []
+    for name in ("a.csv", "b.csv"):
+        assert run("complete", ratings, "-o", tmp_path / name, "--seed", 3, "--json", "--confidence", "posterior") == 0
+        outputs.append(json.loads(capsys.readouterr().out))
+    assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
+    assert outputs[0]["observed_cells"] == outputs[1]["observed_cells"]
+    assert 0 <= outputs[0]["kept_share"] <= 1
+    assert outputs[0]["promised"] is False
+
+
+def test_parquet_and_all_entries(ratings, tmp_path):
+    import pyarrow.parquet as pq
+
+    out = tmp_path / "all.parquet"
+    assert run("complete", ratings, "-o", out, "--entries", "all", "--confidence", "posterior") == 0
+    table = pq.read_table(out)
+    assert table.num_rows == 30 * 25
+    assert table.column_names == ["row", "column", "value", "confidence", "risk", "keep", "observed"]
+
+
+def test_positions_instead_of_names(ratings, tmp_path):
+    bare = tmp_path / "bare.tsv"
+    bare.write_text(ratings.read_text().partition("\n")[2].replace(",", "\t"))
+    options = ("--row", 0, "--col", 1, "--value", 2, "--no-header", "--bounds", -1, 1, "--confidence", "posterior")
+    assert run("complete", bare, "-o", tmp_path / "out.csv", *options) == 0
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "sentence"),
+    [
+        ("", (), "empty"),
+        ("user,item,rating\n", (), "in.csv"),
+        ("user,item,rating\na,1,2\nb,2\n", (), "line 3"),
+        ("user,item,rating\na,1,2\nb,2,good\n", (), "line 3"),
+        ("user,item,rating\na,1,2\nb,2,nan\n", (), "line 3"),
+        ("user,item,rating\na,1,2\nb,2,3\n", ("--value", "stars"), "stars"),
+        ("user,item,rating\na,1,2\na,2,3\na,3,4\na,4,1\n", (), "in.csv: the matrix has 1 row"),
+        ("user,item,rating\na,1,2\nb,1,3\nc,1,4\nd,1,1\n", (), "in.csv: the matrix has 1 column"),
+        ("user,item,rating\na,1,2\nb,2,2\na,2,2\nb,1,2\n", (), "in.csv: all 4 observed values equal 2"),
+        ("user,item,rating\na,1,2\nb,2,3\n", (), "too few"),
+        ("user,item,rating\na,1,2\nb,2,3\na,2,1\nb,1,2\n", ("--tolerance", 0), "'tolerance' parameter"),
+        ("user,item,rating\na,1,2\nb,2,3\na,2,1\nb,1,2\n", ("--tolerance", "x"), "--tolerance"),
+        ("user,item,rating\na,1,2\nb,2,3\na,2,1\nb,1,2\n", ("--delta", 1.5), "'delta' parameter"),
+        ("user,item,rating\na,1,2\nb,2,3\na,2,1\nb,1,2\n", ("--bounds", 1, 2), "bounds"),
+    ],
+)
+def test_bad_input_is_one_sentence_exit_code_2_and_no_file(tmp_path, capsys, content, options, sentence):
+    (tmp_path / "in.csv").write_text(content)
+    assert run("complete", tmp_path / "in.csv", "-o", tmp_path / "out.csv", *options) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("surefill: ")
+    assert captured.err.count("\n") == 1
+    assert sentence in captured.err
+    assert [path.name for path in tmp_path.iterdir()] == ["in.csv"]
+
+
+def test_a_bad_output_is_refused_before_the_work(ratings, tmp_path, capsys):
+    for out, sentence in ((tmp_path / "no" / "out.csv", "does not exist"), (tmp_path / "out.xls", "must end in")):
+        assert run("complete", ratings, "-o", out) == 2
+        assert sentence in capsys.readouterr().err
+    assert run("complete", tmp_path / "missing.csv", "-o", tmp_path / "out.csv") == 2
+    assert "missing.csv" in capsys.readouterr().err
+    assert run("complete", ratings) == 2
+    assert "Try 'surefill complete --help'" in capsys.readouterr().err
+
+
+def test_interruption_leaves_nothing(ratings, tmp_path, capsys, monkeypatch):
+    from surefill import PartialCompleter
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(PartialCompleter, "fit", interrupt)
+    assert run("complete", ratings, "-o", tmp_path / "out.csv") == 130
+    assert "interrupted; nothing was written" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_demo_prints_numbers_and_draws_a_picture(tmp_path, capsys):
+    assert run("demo", "--size", 12, "--json", "-o", tmp_path / "demo.png") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["kept_inside"] > 0.7
+    assert told["kept_outside"] < 0.05
+    assert told["error_kept"] < 0.5 * told["error_not_kept"]
+    assert (tmp_path / "demo.png").read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+    assert run("demo", "--size", 8, "-o", tmp_path / "demo.png") == 0
+    said = capsys.readouterr().out
+    assert "within groups" in said
+    assert str(tmp_path / "demo.png") in said
+
+
+def test_demo_refuses_a_missing_folder_before_the_work(tmp_path, capsys):
+    assert run("demo", "-o", tmp_path / "no" / "demo.png") == 2
+    assert "does not exist" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", [(), ("complete",), ("demo",)])
+def test_help_teaches_by_example(command, capsys):
+    assert run(*command, "--help") == 0
+    said = capsys.readouterr().out
+    assert said.count("surefill ") >= 2
+    assert "  surefill demo" in said or "Examples:" in said
+
+
+def test_help_does_not_load_the_heavy_parts():
+    code = (
+        "import sys; from surefill.cli import main\n"
+        "try: main(['complete', '--help'])\n"
+        "except SystemExit: pass\n"
+        "print([m for m in ('numba', 'sklearn', 'cvxpy', 'matplotlib') if m in sys.modules], file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr.strip() == "[]"
+
+
+def test_version(capsys):
+    assert run("--version") == 0
+    assert "surefill, version" in capsys.readouterr().out
+
+
+def test_text_of_the_confidence_is_not_lost_in_rounding(ratings, tmp_path):
+    out = tmp_path / "filled.csv"
+    run("complete", ratings, "-o", out, "--confidence", "posterior", "--entries", "all")
+    confidence = np.array([float(line.split(",")[3]) for line in out.read_text().splitlines()[1:]])
+    assert len(np.unique(confidence)) > 300

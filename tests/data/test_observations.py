@@ -1,0 +1,173 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from surefill.data import Groups, Observations, UnitMap
+from surefill.errors import InputError
+
+draws = st.lists(
+    st.tuples(st.integers(0, 4), st.integers(0, 3), st.floats(-5, 5, allow_subnormal=False)), min_size=1, max_size=40
+)
+
+
+@given(draws)
+def test_repeats_are_merged_into_counts_and_means(given_draws):
+    rows, cols, values = map(np.array, zip(*given_draws, strict=True))
+    seen = Observations(rows, cols, values)
+    cells = {}
+    for i, j, y in given_draws:
+        cells.setdefault((i, j), []).append(y)
+    assert list(zip(seen.rows.tolist(), seen.cols.tolist(), strict=True)) == list(cells)
+    assert seen.counts.tolist() == [len(group) for group in cells.values()]
+    np.testing.assert_allclose(seen.values, [np.mean(group) for group in cells.values()], atol=1e-12)
+    assert seen.disagreements == sum(len(set(group)) > 1 for group in cells.values())
+    assert seen.n_draws == len(given_draws)
+    assert seen.weights.sum() == pytest.approx(1)
+    assert seen.values.min() >= seen.bounds[0]
+    assert seen.values.max() <= seen.bounds[1]
+
+
+@given(draws)
+def test_squared_loss_of_merged_cells_differs_from_that_of_draws_by_a_constant(given_draws):
+    rows, cols, values = map(np.array, zip(*given_draws, strict=True))
+    seen = Observations(rows, cols, values, shape=(5, 4))
+    rng = np.random.default_rng(0)
+    gaps = []
+    for _ in range(2):
+        M = rng.normal(size=(5, 4))
+        by_draw = np.sum((M[rows, cols] - values) ** 2)
+        by_cell = np.sum(seen.counts * (M[seen.rows, seen.cols] - seen.values) ** 2)
+        gaps.append(by_draw - by_cell)
+    assert gaps[0] == pytest.approx(gaps[1], abs=1e-8)
+
+
+@given(draws)
+def test_find_is_the_inverse_of_position(given_draws):
+    rows, cols, values = map(np.array, zip(*given_draws, strict=True))
+    seen = Observations(rows, cols, values, shape=(5, 4))
+    np.testing.assert_array_equal(seen.find(seen.rows, seen.cols), np.arange(len(seen)))
+    every = np.arange(20)
+    found = seen.find(every // 4, every % 4)
+    assert (found < 0).sum() == 20 - len(seen)
+
+
+@given(draws)
+def test_grouping_lists_each_rows_entries_in_order(given_draws):
+    rows = np.array([i for i, _, _ in given_draws])
+    groups = Groups.of(rows)
+    assert groups.ids.tolist() == sorted(set(rows.tolist()))
+    for g, row in enumerate(groups.ids):
+        entries = groups.order[groups.starts[g] : groups.starts[g + 1]]
+        assert entries.tolist() == np.flatnonzero(rows == row).tolist()
+    located = groups.locate(np.arange(6))
+    assert [groups.ids[p] if p >= 0 else -1 for p in located] == [r if r in set(rows) else -1 for r in range(6)]
+
+
+@given(st.floats(-1e6, 1e6), st.floats(1e-3, 1e6), st.floats(0, 1))
+def test_unit_map_round_trip_and_scale(low, width, share):
+    unit = UnitMap(low, low + width)
+    value = low + share * width
+    mapped = unit.to_unit(value)
+    assert -1 - 1e-6 <= mapped <= 1 + 1e-6
+    assert unit.from_unit(mapped) == pytest.approx(value, rel=1e-9, abs=1e-6)
+    a, b = unit.from_unit([0.25, -0.5])
+    assert unit.squared_error_to_unit((a - b) ** 2) == pytest.approx(0.75**2, rel=1e-6)
+    assert unit.squared_error_from_unit(0.75**2) == pytest.approx((a - b) ** 2, rel=1e-6)
+
+
+def test_order_of_entries_is_kept_when_nothing_repeats():
+    seen = Observations([3, 0, 2], [1, 1, 0], [1.0, 2.0, 3.0])
+    assert seen.rows.tolist() == [3, 0, 2]
+    assert seen.values.tolist() == [1.0, 2.0, 3.0]
+
+
+def test_a_stored_zero_is_an_observation():
+    seen = Observations([0, 1], [0, 1], [0.0, 2.0])
+    assert len(seen) == 2
+    assert seen.dense()[0, 0] == 0
+    assert np.isnan(seen.dense()[0, 1])
+
+
+def test_a_billion_by_a_billion_costs_only_its_entries():
+    seen = Observations([10**9 - 1, 3], [5, 10**9 - 1], [1.0, 2.0], shape=(10**9, 10**9))
+    assert seen.rows.dtype == np.int32
+    assert seen.find([3, 3], [10**9 - 1, 0]).tolist() == [1, -1]
+    assert seen.by_row.ids.tolist() == [3, 10**9 - 1]
+    longer = Observations([3 * 10**9], [0], [1.0])
+    assert longer.rows.dtype == np.int64
+
+
+def test_arrays_cannot_be_changed():
+    seen = Observations([0, 1], [0, 1], [1.0, 2.0])
+    for name in ("rows", "cols", "values", "counts"):
+        with pytest.raises(ValueError, match="read-only"):
+            getattr(seen, name)[0] = 9
+    with pytest.raises(AttributeError):
+        seen.shape = (9, 9)
+
+
+def test_the_callers_arrays_are_not_shared():
+    values = np.array([1.0, 2.0])
+    seen = Observations([0, 1], [0, 1], values)
+    values[0] = 9
+    assert seen.values[0] == 1.0
+
+
+def test_select_keeps_matrix_labels_and_bounds():
+    seen = Observations([0, 1, 1], [0, 0, 1], [1.0, 2.0, 3.0], (4, 3), (0, 5), row_labels=list("abcd"))
+    part = seen.select([False, True, True])
+    assert part.shape == (4, 3)
+    assert part.bounds == (0, 5)
+    assert part.row_labels.tolist() == list("abcd")
+    assert part.values.tolist() == [2.0, 3.0]
+
+
+def test_labels_are_looked_up():
+    seen = Observations([0, 1], [0, 1], [1.0, 2.0], row_labels=["b", "a"], col_labels=[10, 20])
+    assert seen.row_index(["a", "b"]).tolist() == [1, 0]
+    assert seen.col_index([20]).tolist() == seen.col_index(["20"]).tolist() == [1]
+    with pytest.raises(InputError, match="column labels are int64 here, such as 10"):
+        seen.col_index(["x"])
+    with pytest.raises(InputError, match="no row labelled 'z'"):
+        seen.row_index(["z"])
+    with pytest.raises(InputError, match="no row labels; use indices from 0 to 1"):
+        Observations([0, 1], [0, 1], [1.0, 2.0]).row_index(["a"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (([], [], []), "there are no observations"),
+        (([0], [0, 1], [1.0]), "one item per observation; got 1, 2 and 1"),
+        (([0, -1], [0, 0], [1.0, 2.0]), "rows must be 0 or more; item 1 is -1"),
+        (([0.5], [0], [1.0]), "rows must be 0-based integer indices"),
+        (([0], [["a"]], [1.0]), "cols must be one-dimensional"),
+        (([0, 1], [0, 0], [1.0, np.nan]), "values must be finite; item 1 is nan"),
+        (([0], [0], [np.inf]), "values must be finite; item 0 is inf"),
+        (([0], [0], ["x"]), "values must be numbers"),
+        (([5], [0], [1.0], (2, 2)), "rows must be below 2 to fit the shape; item 0 is 5"),
+        (([0], [5], [1.0], (2, 2)), "cols must be below 2 to fit the shape; item 0 is 5"),
+        (([0], [0], [1.0], (2**40, 2**40)), "too many to number"),
+        (([0, 1], [0, 0], [1.0, 7.0], None, (1, 5)), r"within bounds \(1, 5\); item 1 is 7"),
+        (([0, 1], [0, 0], [1.0, 7.0], None, (5, 1)), "low < high"),
+    ],
+)
+def test_bad_input_gets_one_sentence(arguments, sentence):
+    with pytest.raises(InputError, match=sentence):
+        Observations(*arguments)
+
+
+def test_bad_labels_and_counts():
+    with pytest.raises(InputError, match="row_labels must name all 2 rows; got 1"):
+        Observations([0, 1], [0, 0], [1.0, 2.0], (2, 1), row_labels=["a"])
+    with pytest.raises(InputError, match="col_labels must be distinct; 1 are repeated"):
+        Observations([0], [1], [1.0], col_labels=["a", "a"])
+    with pytest.raises(InputError, match="counts must hold one integer"):
+        Observations([0], [1], [1.0], counts=[0])
+
+
+def test_equal_values_leave_the_range_unknown_until_bounds_are_given():
+    with pytest.raises(InputError, match=r"all 2 observed values equal 3.*give bounds"):
+        _ = Observations([0, 1], [0, 1], [3.0, 3.0]).unit
+    assert Observations([0, 1], [0, 1], [3.0, 3.0], bounds=(1, 5)).unit == UnitMap(1, 5)

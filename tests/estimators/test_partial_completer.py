@@ -1,0 +1,242 @@
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from surefill import CoverageProgram, FactorModel, Observations, PartialCompleter
+from surefill.datasets import load_movielens, make_blocks, make_low_rank
+from surefill.errors import InputError
+from surefill.loop import Status
+
+
+@parametrize_with_checks([PartialCompleter()])
+def test_scikit_learns_contract(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture(scope="module")
+def sim():
+    return make_low_rank((60, 50), rank=2, n_draws=2500, noise=0.2, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def fitted(sim):
+    return PartialCompleter(tolerance=0.03, confidence="posterior").fit(sim.observations)
+
+
+@pytest.fixture(scope="module")
+def blocks():
+    sim = make_blocks((15, 15), n_draws=675, rank=2, noise=0.1, random_state=0)
+    return sim, PartialCompleter(tolerance=0.05, confidence=CoverageProgram(gamma=0.3)).fit(sim.observations)
+
+
+def test_blocks_are_kept_and_what_lies_between_is_not(blocks):
+    sim, completer = blocks
+    confidence = completer.result_.confidence.dense()
+    kept = completer.result_.selection.keeps(confidence)
+    unseen = np.isnan(sim.observations.dense())
+    assert kept[sim.support].mean() > 0.85
+    assert kept[sim.support & unseen].mean() > 0.5
+    assert kept[~sim.support].mean() < 0.02
+    error = (completer.result_.completion.dense() - sim.truth) ** 2
+    assert error[kept].mean() < 0.05 < error[~kept].mean()
+
+
+def test_result_says_what_is_known_and_what_is_not(blocks):
+    result = blocks[1].result_
+    assert result.certificate.standing == "certified"
+    assert result.certificate.coverage <= result.certificate.upper_bound
+    assert not result.guarantee.promised
+    assert "No promise" in result.guarantee.sentence
+    assert set(result.timings) == {"calibration", "fit"}
+    with pytest.raises(AttributeError):
+        result.selection = None
+
+
+def test_every_method_speaks_of_the_same_entries(fitted, sim):
+    rows, cols = [0, 5, 59], [1, 49, 2]
+    value, confidence = fitted.predict(rows, cols), fitted.predict_confidence(rows, cols)
+    np.testing.assert_allclose(value, fitted.result_.completion.dense()[rows, cols])
+    assert ((confidence >= 0) & (confidence <= 1)).all()
+    np.testing.assert_array_equal(fitted.keep(rows, cols), confidence >= fitted.result_.selection.threshold)
+    np.testing.assert_array_equal(fitted.predict_risk(rows, cols), fitted.result_.risk.at(confidence))
+
+
+def test_kept_entries_meet_the_tolerance_on_the_truth_with_its_noise(fitted, sim):
+    kept = fitted.result_.selection.keeps(fitted.result_.confidence.dense())
+    error = (fitted.result_.completion.dense() - sim.truth) ** 2
+    assert kept.mean() > 0.5
+    assert error[kept].mean() + 0.2**2 / 3 < 0.03 * 1.1
+
+
+def test_a_smaller_tolerance_keeps_no_more(sim):
+    shares = [
+        PartialCompleter(tolerance=tolerance, confidence="posterior").fit(sim.observations).result_.kept_share()
+        for tolerance in (1e-6, 0.02, 0.03, 1.0)
+    ]
+    assert shares == sorted(shares)
+    assert shares[0] == 0
+    assert shares[-1] > 0.5
+
+
+def test_labels_or_indices(sim):
+    seen = sim.observations
+    named = Observations(
+        seen.rows, seen.cols, seen.values, seen.shape, seen.bounds, counts=seen.counts,
+        row_labels=[f"user {i}" for i in range(60)], col_labels=1000 + np.arange(50),
+    )  # fmt: skip
+    completer = PartialCompleter(confidence="posterior").fit(named)
+    assert completer.predict(["user 7"], ["1003"])[0] == completer.predict([7], [3])[0]
+    assert completer.predict("user 7", "1003").shape == (1,)
+    with pytest.raises(InputError, match="no row labelled 'user 77'"):
+        completer.predict(["user 77"], [3])
+    with pytest.raises(InputError, match="cols must be from 0 to 49; got 1003 to 1003"):
+        completer.predict([7], [1003])
+    with pytest.raises(InputError, match="rows and cols must be of one length"):
+        completer.keep([7], [1, 2])
+    with pytest.raises(InputError, match="whole numbers or labels; got float64"):
+        completer.keep([7.0], [1])
+
+
+def test_matrix_door_fills_kept_entries_and_leaves_the_rest_nan(sim):
+    X = sim.observations.dense()
+    completer = PartialCompleter(tolerance=0.03, confidence="posterior").fit(X)
+    filled = completer.transform(X)
+    seen = ~np.isnan(X)
+    np.testing.assert_array_equal(filled[seen], X[seen])
+    holes = np.argwhere(~seen)
+    kept = completer.keep(*holes.T)
+    np.testing.assert_array_equal(~np.isnan(filled[~seen]), kept)
+    np.testing.assert_allclose(filled[tuple(holes[kept].T)], completer.predict(*holes[kept].T))
+    assert 0.2 < kept.mean() < 1
+
+
+def test_matrix_door_and_observations_agree(sim):
+    X = sim.observations.dense()
+    by_matrix = PartialCompleter(confidence="posterior").fit(X)
+    by_observations = PartialCompleter(confidence="posterior").fit(Observations.from_matrix(X))
+    np.testing.assert_array_equal(by_matrix.predict([1, 2], [3, 4]), by_observations.predict([1, 2], [3, 4]))
+
+
+@pytest.mark.parametrize("container", [sparse.csr_matrix, sparse.csr_array, sparse.coo_array, sparse.csc_matrix])
+def test_sparse_in_sparse_out_with_stored_zeros_seen(container):
+    sim = make_low_rank((40, 30), rank=2, n_draws=900, noise=0.1, random_state=1)
+    seen = sim.observations
+    values = np.round(seen.values, 1)
+    X = container(sparse.coo_array((values, (seen.rows, seen.cols)), shape=seen.shape))
+    assert (X.data == 0).any()
+    completer = PartialCompleter(tolerance=0.05, confidence="posterior").fit(X)
+    assert len(completer.observations_) == len(seen)
+    filled = completer.transform(X)
+    assert sparse.issparse(filled)
+    assert isinstance(filled, sparse.sparray) == isinstance(X, sparse.sparray)
+    dense = completer.transform(np.where(np.isnan(seen.dense()), np.nan, np.round(seen.dense(), 1)))
+    stored = sparse.coo_array(filled)
+    np.testing.assert_allclose(stored.data, dense[stored.coords], atol=1e-12)
+    assert filled.nnz == np.isfinite(dense).sum()
+
+
+def test_float32_stays_and_rows_that_were_not_there_are_folded_in(sim):
+    X = sim.observations.dense().astype(np.float32)
+    completer = PartialCompleter(tolerance=0.03, confidence="posterior").fit(X[:50])
+    filled = completer.transform(X[50:])
+    assert filled.dtype == np.float32
+    found = np.isfinite(filled) & np.isnan(X[50:])
+    assert found.sum() > 50
+    assert np.mean((filled[found] - sim.truth[50:][found]) ** 2) < 0.03
+
+
+def test_pandas_out_and_pipelines(sim):
+    X = pd.DataFrame(sim.observations.dense(), columns=[f"c{j}" for j in range(50)])
+    completer = PartialCompleter(confidence="posterior").set_output(transform="pandas")
+    filled = completer.fit_transform(X)
+    assert list(filled.columns) == list(X.columns)
+    pipeline = make_pipeline(FunctionTransformer(lambda x: x), PartialCompleter(confidence="posterior"))
+    assert pipeline.fit_transform(X.to_numpy()).shape == (60, 50)
+
+
+def test_same_seed_same_result_and_asking_changes_nothing(sim):
+    one, same = (PartialCompleter(confidence="posterior").fit(sim.observations) for _ in range(2))
+    X = sim.observations.dense()
+    before = one.predict([3], [4])
+    one.transform(X), one.keep([0], [0]), one.predict_risk([0], [0])
+    np.testing.assert_array_equal(one.predict([3], [4]), before)
+    np.testing.assert_array_equal(one.transform(X), same.transform(X))
+
+
+def test_default_tolerance_is_half_the_variance(sim):
+    completer = PartialCompleter(confidence="posterior").fit(sim.observations)
+    seen = sim.observations
+    draws = np.repeat(seen.values, seen.counts)
+    assert completer.result_.selection.tolerance == pytest.approx(draws.var() / 2)
+
+
+def test_own_completion_algorithm_and_clone(sim):
+    completer = clone(PartialCompleter(completion=FactorModel(rank=2, penalty=0.1), confidence="posterior"))
+    completion = completer.fit(sim.observations).result_.completion
+    assert (completion.rank, completion.penalty) == (2, 0.1)
+    assert completion.status in set(Status)
+
+
+def test_auto_takes_the_program_where_it_reaches():
+    small = make_low_rank((12, 10), rank=1, n_draws=80, random_state=0).observations
+    assert PartialCompleter().fit(small).result_.certificate.standing == "certified"
+    large = make_low_rank((160, 10), rank=1, n_draws=900, random_state=0).observations
+    assert PartialCompleter().fit(large).result_.certificate.standing == "heuristic"
+    with pytest.raises(InputError, match="conic solver stops at 150"):
+        PartialCompleter(confidence="coverage").fit(large)
+
+
+def test_progress_is_reported(sim):
+    seen = []
+    PartialCompleter(confidence="posterior", progress=seen.append).fit(sim.observations)
+    assert {step.task for step in seen} == {"choosing the penalty", "fitting factors"}
+
+
+@pytest.mark.parametrize(
+    ("parameters", "sentence"),
+    [
+        ({"tolerance": 0}, "The 'tolerance' parameter of PartialCompleter must be a number above 0, or None. Got 0"),
+        ({"tolerance": -1.0}, "'tolerance' parameter"),
+        ({"tolerance": "a"}, "'tolerance' parameter"),
+        ({"delta": 0.0}, "'delta' parameter of PartialCompleter must be a number above 0 and below 1"),
+        ({"delta": 1.0}, "'delta' parameter"),
+        ({"random_state": None}, "'random_state' parameter"),
+        ({"completion": "als"}, "'completion' parameter"),
+        ({"confidence": "high"}, "'confidence' parameter"),
+        ({"confidence": CoverageProgram}, "'confidence' parameter"),
+    ],
+)
+def test_bad_parameters(sim, parameters, sentence):
+    with pytest.raises(InputError, match=sentence):
+        PartialCompleter(**parameters).fit(sim.observations)
+
+
+@pytest.mark.parametrize(
+    ("observations", "sentence"),
+    [
+        (Observations([0, 0, 0, 0], [0, 1, 2, 3], [1.0, 2.0, 3.0, 4.0]), "the matrix has 1 row: completing needs"),
+        (Observations([0, 1, 2, 3], [0, 0, 0, 0], [1.0, 2.0, 3.0, 4.0]), "the matrix has 1 column: completing needs"),
+        (Observations([0, 1], [0, 1], [1.0, 2.0]), "2 observed cells are too few"),
+        (Observations([0, 0, 1, 1], [0, 1, 0, 1], [3.0] * 4), "all 4 observed values equal 3"),
+    ],
+)
+def test_too_little_to_learn_from(observations, sentence):
+    with pytest.raises(InputError, match=sentence):
+        PartialCompleter().fit(observations)
+
+
+def test_error_falls_with_confidence_on_movielens(data_folder):
+    base, test = load_movielens("ml-100k", data_folder, fold=1)
+    completer = PartialCompleter(tolerance=0.8).fit(base)
+    error = (completer.predict(test.rows, test.cols) - test.values) ** 2
+    by_confidence = error[np.argsort(-completer.predict_confidence(test.rows, test.cols))]
+    tenths = [part.mean() for part in np.array_split(by_confidence, 10)]
+    assert tenths[0] < 0.75 * np.mean(error)
+    assert tenths[-1] > 1.2 * np.mean(error)
+    kept = completer.keep(test.rows, test.cols)
+    assert error[kept].mean() < 0.85 < error[~kept].mean()
