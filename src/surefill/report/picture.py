@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-NOTHING = "#e8e8e8"
+NOTHING = "#d9d9d9"
 SUFFIXES = (".png", ".svg", ".pdf")
 
 
