@@ -36,7 +36,8 @@ def test_a_state_that_is_good_from_the_start_takes_no_step():
 
 
 def test_step_limit_and_time_limit_say_so():
-    assert run(Halving(1.0, 0.0), max_steps=3).status is Status.STEP_LIMIT
+    limited = run(Halving(1.0, 0.0), max_steps=3)
+    assert (limited.status, limited.steps) == (Status.STEP_LIMIT, 3)
     stopped = run(Halving(1.0, 0.0), max_steps=10**6, time_limit=0.0)
     assert (stopped.status, stopped.steps) == (Status.TIME_LIMIT, 1)
 

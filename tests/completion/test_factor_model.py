@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -90,6 +92,9 @@ def test_values_are_cut_to_the_bounds_in_the_users_units():
     np.testing.assert_allclose(in_stars, 3 + 2 * in_units, atol=1e-9)
     assert in_stars.min() >= 1
     assert in_stars.max() <= 5
+    steep = replace(FactorModel(rank=1).fit(stars), mean=0.5)
+    steep.row_solution[:, 0] += 2
+    assert steep.dense().max() == steep.at([0], [0])[0] == 5
 
 
 def test_repeats_count_as_often_as_they_were_drawn():

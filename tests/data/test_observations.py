@@ -67,6 +67,7 @@ def test_grouping_lists_each_rows_entries_in_order(given_draws):
 @given(st.floats(-1e6, 1e6), st.floats(1e-3, 1e6), st.floats(0, 1))
 def test_unit_map_round_trip_and_scale(low, width, share):
     unit = UnitMap(low, low + width)
+    np.testing.assert_allclose(unit.to_unit([low, low + width / 2, low + width]), [-1, 0, 1], atol=1e-6)
     value = low + share * width
     mapped = unit.to_unit(value)
     assert -1 - 1e-6 <= mapped <= 1 + 1e-6
@@ -74,6 +75,11 @@ def test_unit_map_round_trip_and_scale(low, width, share):
     a, b = unit.from_unit([0.25, -0.5])
     assert unit.squared_error_to_unit((a - b) ** 2) == pytest.approx(0.75**2, rel=1e-6)
     assert unit.squared_error_from_unit(0.75**2) == pytest.approx((a - b) ** 2, rel=1e-6)
+
+
+def test_counted_draws_weigh_in_the_mean():
+    seen = Observations([0, 0], [0, 0], [1.0, 5.0], counts=[3, 1])
+    assert (seen.values.tolist(), seen.counts.tolist()) == ([2.0], [4])
 
 
 def test_order_of_entries_is_kept_when_nothing_repeats():

@@ -32,6 +32,8 @@ def test_same_seed_same_split_other_seed_other_split():
 
 
 def test_folds_are_disjoint_and_cover():
+    for train, test in split_folds(grid(), 4, 0):
+        assert cells_of(train) == cells_of(grid()) - cells_of(test)
     folds = [cells_of(test) for _, test in split_folds(grid(), 4, 0)]
     assert sum(map(len, folds)) == 30
     assert set().union(*folds) == cells_of(grid())

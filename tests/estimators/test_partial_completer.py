@@ -39,6 +39,7 @@ def test_blocks_are_kept_and_what_lies_between_is_not(blocks):
     confidence = completer.result_.confidence.dense()
     kept = completer.result_.selection.keeps(confidence)
     unseen = np.isnan(sim.observations.dense())
+    assert kept.sum() <= confidence.sum()
     assert kept[sim.support].mean() > 0.85
     assert kept[sim.support & unseen].mean() > 0.5
     assert kept[~sim.support].mean() < 0.02

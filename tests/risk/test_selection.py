@@ -33,6 +33,13 @@ def test_untested_confidences_are_not_kept_however_small_the_error():
     assert not selection.keeps(0.59)
 
 
+def test_entries_of_equal_confidence_go_together():
+    confidence, errors = np.repeat([1.0, 0.5], [10, 20]), np.r_[np.zeros(15), np.ones(15)]
+    selection = select_by_threshold(confidence, errors, np.ones(30), 0.2, floor=0.0)
+    assert selection.keeps(confidence).sum() == 10
+    assert selection.held_out_share == pytest.approx(1 / 3)
+
+
 def test_why_nothing_is_kept():
     few = select_by_threshold(np.ones(9), np.zeros(9), np.ones(9), 1.0, 0.0)
     assert few.threshold == np.inf

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -77,7 +78,9 @@ def _read_text(
             "matrix, load it as an array and use Observations.from_matrix."
         )
     columns = file.columns(_positions(path, file.fields, header, choice), header)
-    rows, cols, values = columns.ids(0), columns.ids(1), columns.numbers(2)
+    with ThreadPoolExecutor(3) as pool:
+        tasks = pool.submit(columns.ids, 0), pool.submit(columns.ids, 1), pool.submit(columns.numbers, 2)
+        rows, cols, values = tasks[0].result(), tasks[1].result(), tasks[2].result()
     _check_bounds(columns, values, bounds)
     return Observations(rows.codes, cols.codes, values, bounds=bounds, row_labels=rows.labels, col_labels=cols.labels)
 

@@ -304,22 +304,22 @@ def _hash_span(text: Any, start: int, end: int) -> int:
 
 
 @compiled
-def _same_span(text: Bytes, start: int, end: int, other: int, other_end: int) -> bool:
+def _same_span(text: Bytes, start: int, end: int, other_text: Bytes, other: int, other_end: int) -> bool:
     if end - start != other_end - other:
         return False
-    while start < end and text[start] == text[other]:
+    while start < end and text[start] == other_text[other]:
         start += 1
         other += 1
     return start == end
 
 
 @compiled
-def _find_slot(text: Bytes, start: int, end: int, hashed: int, known: Ints, table: Ints) -> int:
+def _find_slot(text: Bytes, start: int, end: int, hashed: int, ids: Bytes, known: Ints, table: Ints) -> int:
     """The slot of ``table`` that holds the code of a span, or the free one where it belongs."""
     slot = hashed & (len(table) - 1)
     while table[slot] >= 0:
         code = table[slot]
-        if known[code, 0] == hashed and _same_span(text, known[code, 1], known[code, 2], start, end):
+        if known[code, 0] == hashed and _same_span(text, start, end, ids, known[code, 1], known[code, 2]):
             break
         slot = (slot + 1) & (len(table) - 1)
     return slot
@@ -341,28 +341,42 @@ def _enlarged(known: Ints) -> tuple[Ints, Ints]:
 
 
 @compiled
+def _appended(ids: Bytes, used: int, text: Bytes, start: int, end: int) -> Bytes:
+    """``ids`` with the span behind its first ``used`` bytes, in more room where it needs it."""
+    size = end - start
+    if used + size > len(ids):
+        larger = np.empty(2 * (used + size), dtype=np.uint8)
+        larger[:used] = ids[:used]
+        ids = larger
+    ids[used : used + size] = text[start:end]
+    return ids
+
+
+@compiled
 def factorize_spans(text: Bytes, starts: Ints, ends: Ints) -> tuple[Ints, Ints]:
     """Number the distinct spans in order of first appearance.
 
     Returns each span's number, and for each number the position in ``starts`` at which it first appears.
     """
     codes = np.empty(len(starts), dtype=np.int64)
-    count, known = 0, np.empty((512, 4), dtype=np.int64)  # of each code: hash, start, end, first appearance
+    count, known = 0, np.empty((512, 4), dtype=np.int64)  # of each code: hash, start and end in ids, first appearance
+    used, ids = 0, np.empty(8192, dtype=np.uint8)  # the distinct ids side by side: near memory, unlike the text
     table = np.full(1024, -1, dtype=np.int64)
     for k in range(len(starts)):
         start, end = starts[k], ends[k]
-        if k > 0 and _same_span(text, starts[k - 1], ends[k - 1], start, end):
+        if k > 0 and _same_span(text, starts[k - 1], ends[k - 1], text, start, end):
             codes[k] = codes[k - 1]  # files are often sorted by one of their ids
             continue
         hashed = _hash_span(text, start, end)
-        slot = _find_slot(text, start, end, hashed, known, table)
+        slot = _find_slot(text, start, end, hashed, ids, known, table)
         if table[slot] < 0:
             if count == len(known):
                 known, table = _enlarged(known)
-                slot = _find_slot(text, start, end, hashed, known, table)
+                slot = _find_slot(text, start, end, hashed, ids, known, table)
             table[slot] = count
-            known[count, 0], known[count, 1], known[count, 2], known[count, 3] = hashed, start, end, k
-            count += 1
+            ids = _appended(ids, used, text, start, end)
+            known[count, 0], known[count, 1], known[count, 2], known[count, 3] = hashed, used, used + end - start, k
+            used, count = used + end - start, count + 1
         codes[k] = table[slot]
     return codes, known[:count, 3].copy()
 
