@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numbers
+
 
 class InputError(ValueError):
     """Something given to surefill cannot be used; the message is one sentence that says what would do."""
@@ -14,6 +16,20 @@ class MissingExtraError(ImportError):
         super().__init__(f"{feature} needs packages that are not installed: pip install 'surefill[{extra}]'.")
 
 
+class SolverError(RuntimeError):
+    """No solver could answer; the message says what to try."""
+
+
 def invalid_parameter(owner: str, name: str, expected: str, got: object) -> InputError:
     """One sentence shape for every parameter error: which parameter, what is valid, what was given."""
     return InputError(f"The {name!r} parameter of {owner} must be {expected}. Got {got!r} instead.")
+
+
+def is_number(given: object) -> bool:
+    """Whether ``given`` is a real number, numpy's included and booleans left out."""
+    return isinstance(given, numbers.Real) and not isinstance(given, bool)
+
+
+def is_seed(given: object) -> bool:
+    """Whether ``given`` is a whole number of at least 0, booleans left out."""
+    return is_number(given) and isinstance(given, numbers.Integral) and int(given) >= 0

@@ -33,12 +33,13 @@ def test_complete_writes_a_table_and_says_what_it_did(ratings, tmp_path, capsys)
     options = ("--tolerance", 0.05, "--confidence", "posterior", "--save", model)
     assert run("complete", ratings, "-o", out, *options) == 0
     said = capsys.readouterr().out
-    assert "Kept " in said
+    assert "Filled " in said
+    assert "rows (user)" in said
     assert "No promise" in said
     header, *lines = out.read_text().splitlines()
-    assert header == "row,column,value,confidence,risk,keep,observed"
+    assert header == "user,item,rating,confidence,risk,keep,observed"
     assert f"Wrote {len(lines):,} lines" in said
-    kept = read_observations(out, row="row", col="column", value="value")
+    kept = read_observations(out)
     assert len(kept) == len(lines)
     completer = load(model)
     row, column, value, confidence, *_ = next(line for line in lines if line.endswith("true,false")).split(",")
@@ -64,7 +65,7 @@ def test_parquet_and_all_entries(ratings, tmp_path):
     assert run("complete", ratings, "-o", out, "--entries", "all", "--confidence", "posterior") == 0
     table = pq.read_table(out)
     assert table.num_rows == 30 * 25
-    assert table.column_names == ["row", "column", "value", "confidence", "risk", "keep", "observed"]
+    assert table.column_names == ["user", "item", "rating", "confidence", "risk", "keep", "observed"]
 
 
 def test_positions_instead_of_names(ratings, tmp_path):
@@ -87,10 +88,13 @@ def test_positions_instead_of_names(ratings, tmp_path):
         ("user,item,rating\na,1,2\nb,1,3\nc,1,4\nd,1,1\n", (), "in.csv: the matrix has 1 column"),
         ("user,item,rating\na,1,2\nb,2,2\na,2,2\nb,1,2\n", (), "in.csv: all 4 observed values equal 2"),
         ("user,item,rating\na,1,2\nb,2,3\n", (), "too few"),
-        ("user,item,rating\na,1,2\nb,2,3\na,2,1\nb,1,2\n", ("--tolerance", 0), "'tolerance' parameter"),
+        ("user,item,rating\na,1,2\nb,2,3\na,2,1\nb,1,2\n", ("--tolerance", 0), "'--tolerance'"),
         ("user,item,rating\na,1,2\nb,2,3\na,2,1\nb,1,2\n", ("--tolerance", "x"), "--tolerance"),
-        ("user,item,rating\na,1,2\nb,2,3\na,2,1\nb,1,2\n", ("--delta", 1.5), "'delta' parameter"),
+        ("user,item,rating\na,1,2\nb,2,3\na,2,1\nb,1,2\n", ("--delta", 1.5), "'--delta'"),
         ("user,item,rating\na,1,2\nb,2,3\na,2,1\nb,1,2\n", ("--bounds", 1, 2), "bounds"),
+        ("user,item,rating\na,1,2\nb,2,3\na,2,1\nb,1,2\n", ("--seed", -1), "'--seed'"),
+        ("user,Alien,Heat,Up\nann,5,4,3\nbob,1,2,3\n", (), "4 columns (user, Alien, Heat, Up): say which hold col"),
+        ("ts,uid,mid,points\n9,1,2,3\n9,2,3,4\n", (), "say which hold col"),
     ],
 )
 def test_bad_input_is_one_sentence_exit_code_2_and_no_file(tmp_path, capsys, content, options, sentence):
@@ -112,6 +116,46 @@ def test_a_bad_output_is_refused_before_the_work(ratings, tmp_path, capsys):
     assert "missing.csv" in capsys.readouterr().err
     assert run("complete", ratings) == 2
     assert "Try 'surefill complete --help'" in capsys.readouterr().err
+
+
+def test_nothing_given_is_overwritten(ratings, tmp_path, capsys):
+    copy = tmp_path / "ratings.csv"
+    copy.write_bytes(ratings.read_bytes())
+    out = tmp_path / "o.csv"
+    for options in (("-o", copy), ("-o", out, "--save", copy), ("-o", out, "--save", out)):
+        assert run("complete", copy, *options) == 2
+        assert "must be different files" in capsys.readouterr().err
+    assert copy.read_bytes() == ratings.read_bytes()
+    assert run("complete", copy, "-o", tmp_path / "o.csv", "--save", tmp_path / "no" / "model") == 2
+    assert [path.name for path in tmp_path.iterdir()] == ["ratings.csv"]
+
+
+def test_a_fault_while_writing_leaves_neither_table_nor_model(ratings, tmp_path, monkeypatch):
+    from surefill.estimators import table
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(table, "_block", interrupt)
+    options = ("--save", tmp_path / "model", "--confidence", "posterior")
+    assert run("complete", ratings, "-o", tmp_path / "out.csv", *options) == 130
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_pipe_and_a_typed_tab_are_read(ratings, tmp_path):
+    code = "from surefill.cli import main; main()"
+    out = tmp_path / "out.csv"
+    piped = f"{sys.executable} -c '{code}' complete <(tr , '\\t' < {ratings}) -o {out} --delimiter '\\t' --confidence posterior"
+    done = subprocess.run(["bash", "-c", piped], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert out.exists()
+
+
+def test_no_command_shows_the_help(capsys):
+    assert run() == 0
+    said = capsys.readouterr().out
+    assert "Start here:" in said
+    assert "Try" not in said
 
 
 def test_interruption_leaves_nothing(ratings, tmp_path, capsys, monkeypatch):

@@ -175,6 +175,8 @@ def test_loop_states_are_reported(sim):
         ({"penalty": 0}, "penalty"),
         ({"penalty": "x"}, "penalty"),
         ({"max_sweeps": 0}, "max_sweeps"),
+        ({"tol": -1}, "tol"),
+        ({"random_state": -1}, "random_state"),
     ],
 )
 def test_bad_parameters(sim, parameters, name):

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -23,9 +25,8 @@ def test_posterior_confidence_is_the_documented_ratio(fitted):
     P = np.diag([5 * 0.3, 0.3, 0.3])
 
     def normal(features, mine, other):
-        draws = seen.counts[mine].sum()
         used = features[other[mine]]
-        return (used.T * seen.counts[mine]) @ used + np.diag([5 * 0.3, *[0.3 * np.sqrt(draws)] * 2])
+        return (used.T * seen.counts[mine]) @ used + P
 
     A, B = normal(f, seen.rows == i, seen.cols), normal(g, seen.cols == j, seen.rows)
     left = f[j] @ np.linalg.solve(A, f[j]) + g[i] @ np.linalg.solve(B, g[i])
@@ -52,6 +53,38 @@ def test_more_draws_more_confidence(fitted):
     assert (PosteriorConfidence.of(completion, more).dense() >= fewer - 1e-12).all()
 
 
+def test_draws_in_other_directions_add_no_confidence():
+    solution = np.array([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [0.0, 0.0, 0.0]])
+    seen = Observations([0] * 50 + [1], [0] * 50 + [1], [0.5] * 51, shape=(2, 2), bounds=(-1, 1))
+    completion = replace(
+        FactorModel(rank=2, penalty=0.5).fit(Observations([0, 1], [0, 1], [0.5, -0.5])),
+        row_solution=solution, col_solution=solution, unit=seen.unit, mean=0.0,
+    )  # fmt: skip
+    confidence = PosteriorConfidence.of(completion, seen)
+    busy_in_its_own = confidence.at([0], [0])[0]
+    assert busy_in_its_own > 0.9
+    unseen_direction = np.array([1.0, 0.0, 1.0])
+    variance = unseen_direction @ confidence.row_inverses[0] @ unseen_direction
+    assert variance >= 1 / 0.5
+
+
+@pytest.mark.parametrize("groups", [[(20, 120, 3000), (400, 25, 2500)], [(40, 40, 2000), (300, 20, 2000)]])
+def test_posterior_does_not_trust_what_lies_between_blocks_of_uneven_activity(groups):
+    rng = np.random.default_rng(0)
+    rows, cols, row_at, col_at = [], [], 0, 0
+    support = np.zeros((sum(g[0] for g in groups), sum(g[1] for g in groups)), dtype=bool)
+    for m, n, draws in groups:
+        rows.append(row_at + rng.integers(m, size=draws))
+        cols.append(col_at + rng.integers(n, size=draws))
+        support[row_at : row_at + m, col_at : col_at + n] = True
+        row_at, col_at = row_at + m, col_at + n
+    i, j = np.concatenate(rows), np.concatenate(cols)
+    truth = rng.normal(size=(row_at, 2)) @ rng.normal(size=(2, col_at)) / 3
+    seen = Observations(i, j, np.clip(truth[i, j], -1, 1) * 0.9, support.shape, (-1, 1))
+    confidence = PosteriorConfidence.of(FactorModel().fit(seen), seen).dense()
+    assert np.median(confidence[support]) > np.quantile(confidence[~support], 0.95)
+
+
 def test_posterior_of_a_folded_in_row_is_that_of_the_row(fitted):
     seen, completion = fitted
     confidence = PosteriorConfidence.of(completion, seen)
@@ -74,11 +107,25 @@ def test_coverage_program_carries_its_certificate():
     assert confidence.dense()[~sim.support].mean() < 0.1
 
 
-def test_new_rows_get_the_confidence_of_rows_of_which_no_more_was_seen():
+def test_new_rows_get_the_confidence_of_rows_seen_alike_or_less():
     C = np.array([[1.0, 0.2, 0.1], [0.3, 0.4, 1.0], [0.0, 0.9, 0.0]])
-    seen = np.array([[True, False, False], [True, False, True], [False, True, False]])
-    new = Observations([0, 1, 1, 3, 3], [0, 0, 2, 1, 2], [1.0, 1.0, 2.0, 1.0, 3.0], shape=(4, 3))
-    extended = SeenRows(C, seen).fold_in(new).dense()
-    assert extended.tolist() == [[1.0, 0.2, 0.1], [1.0, 0.4, 1.0], [0, 0, 0], [0.0, 0.9, 0.0]]
+    counts = np.array([[1, 0, 0], [1, 0, 1], [0, 1, 0]])
+    new = Observations([0, 1, 1, 3, 3, 4], [0, 0, 2, 1, 2, 0], [1.0, 1.0, 2.0, 1.0, 3.0, 2.0], shape=(5, 3),
+                       counts=[1, 1, 1, 1, 1, 7])  # fmt: skip
+    extended = SeenRows(C, counts).fold_in(new).dense()
+    alike, alike_too, nothing, more, oftener = extended.tolist()
+    assert (alike, alike_too) == ([1.0, 0.2, 0.1], [0.3, 0.4, 1.0])
+    assert nothing == [0, 0, 0]
+    assert more == [0.0, 0.9, 0.0]
+    assert oftener == [1.0, 0.2, 0.1]
     with pytest.raises(InputError, match="must have 3 columns; got 2"):
-        SeenRows(C, seen).fold_in(Observations([0], [1], [1.0]))
+        SeenRows(C, counts).fold_in(Observations([0], [1], [1.0]))
+    with pytest.raises(ValueError, match="read-only"):
+        SeenRows(C, counts).dense()[0, 0] = 0
+
+
+def test_rows_seen_alike_share_their_confidence_and_the_coverage_stays():
+    seen = Observations([0, 1, 2, 2], [0, 0, 0, 1], [1.0, 2.0, 3.0, 4.0])
+    shared = SeenRows.of(np.array([[0.2, 0.4], [0.6, 0.0], [1.0, 1.0]]), seen)
+    np.testing.assert_allclose(shared.dense(), [[0.4, 0.2], [0.4, 0.2], [1.0, 1.0]])
+    np.testing.assert_array_equal(shared.fold_in(seen).dense(), shared.dense())

@@ -21,7 +21,8 @@ def test_repeats_are_merged_into_counts_and_means(given_draws):
     assert list(zip(seen.rows.tolist(), seen.cols.tolist(), strict=True)) == list(cells)
     assert seen.counts.tolist() == [len(group) for group in cells.values()]
     np.testing.assert_allclose(seen.values, [np.mean(group) for group in cells.values()], atol=1e-12)
-    assert seen.disagreements == sum(len(set(group)) > 1 for group in cells.values())
+    assert seen.disagreements == sum(max(group) - min(group) > 1e-150 for group in cells.values())
+    np.testing.assert_allclose(seen.scatter, [np.var(group) * len(group) for group in cells.values()], atol=1e-12)
     assert seen.n_draws == len(given_draws)
     assert seen.weights.sum() == pytest.approx(1)
     assert seen.values.min() >= seen.bounds[0]
@@ -29,17 +30,16 @@ def test_repeats_are_merged_into_counts_and_means(given_draws):
 
 
 @given(draws)
-def test_squared_loss_of_merged_cells_differs_from_that_of_draws_by_a_constant(given_draws):
+def test_squared_loss_of_merged_cells_is_that_of_the_draws(given_draws):
     rows, cols, values = map(np.array, zip(*given_draws, strict=True))
     seen = Observations(rows, cols, values, shape=(5, 4))
     rng = np.random.default_rng(0)
-    gaps = []
     for _ in range(2):
         M = rng.normal(size=(5, 4))
         by_draw = np.sum((M[rows, cols] - values) ** 2)
-        by_cell = np.sum(seen.counts * (M[seen.rows, seen.cols] - seen.values) ** 2)
-        gaps.append(by_draw - by_cell)
-    assert gaps[0] == pytest.approx(gaps[1], abs=1e-8)
+        by_cell = np.sum(seen.counts * seen.squared_errors(M[seen.rows, seen.cols]))
+        assert by_cell == pytest.approx(by_draw, abs=1e-8)
+    assert seen.variance == pytest.approx(np.var(values), abs=1e-10)
 
 
 @given(draws)
@@ -146,12 +146,17 @@ def test_labels_are_looked_up():
     [
         (([], [], []), "there are no observations"),
         (([0], [0, 1], [1.0]), "one item per observation; got 1, 2 and 1"),
-        (([0, -1], [0, 0], [1.0, 2.0]), "rows must be 0 or more; item 1 is -1"),
+        (([0, -1], [0, 0], [1.0, 2.0]), "rows must be 0 or more, and below 2.63; item 1 is -1"),
         (([0.5], [0], [1.0]), "rows must be 0-based integer indices"),
         (([0], [["a"]], [1.0]), "cols must be one-dimensional"),
         (([0, 1], [0, 0], [1.0, np.nan]), "values must be finite; item 1 is nan"),
         (([0], [0], [np.inf]), "values must be finite; item 0 is inf"),
         (([0], [0], ["x"]), "values must be numbers"),
+        (([0], [0], [1e200]), "values must be at most 1e.100 in size; item 0 is 1e.200"),
+        ((np.array([2**63], np.uint64), [0], [1.0]), "below 2.63; item 0 is 9223372036854775808"),
+        (([0], [0], [1.0], (3,)), "shape must be two whole numbers"),
+        (([0], [0], [1.0], (2.5, 3)), "shape must be two whole numbers"),
+        (([0], [0], [1.0], None, (1,)), "bounds must be two numbers"),
         (([5], [0], [1.0], (2, 2)), "rows must be below 2 to fit the shape; item 0 is 5"),
         (([0], [5], [1.0], (2, 2)), "cols must be below 2 to fit the shape; item 0 is 5"),
         (([0], [0], [1.0], (2**40, 2**40)), "too many to number"),
@@ -171,6 +176,8 @@ def test_bad_labels_and_counts():
         Observations([0], [1], [1.0], col_labels=["a", "a"])
     with pytest.raises(InputError, match="counts must hold one integer"):
         Observations([0], [1], [1.0], counts=[0])
+    with pytest.raises(InputError, match="scatter must hold"):
+        Observations([0], [1], [1.0], scatter=[-1.0])
 
 
 def test_equal_values_leave_the_range_unknown_until_bounds_are_given():

@@ -7,7 +7,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from surefill import CoverageProgram, FactorModel, Observations, PartialCompleter
+from surefill import CoverageProgram, FactorModel, Observations, PartialCompleter, iterate_table
 from surefill.datasets import load_movielens, make_blocks, make_low_rank
 from surefill.errors import InputError
 from surefill.loop import Status
@@ -63,7 +63,7 @@ def test_every_method_speaks_of_the_same_entries(fitted, sim):
     value, confidence = fitted.predict(rows, cols), fitted.predict_confidence(rows, cols)
     np.testing.assert_allclose(value, fitted.result_.completion.dense()[rows, cols])
     assert ((confidence >= 0) & (confidence <= 1)).all()
-    np.testing.assert_array_equal(fitted.keep(rows, cols), confidence >= fitted.result_.selection.threshold)
+    np.testing.assert_array_equal(fitted.keep(rows, cols), confidence >= fitted.result_.selection.threshold - 1e-9)
     np.testing.assert_array_equal(fitted.predict_risk(rows, cols), fitted.result_.risk.at(confidence))
 
 
@@ -99,6 +99,7 @@ def test_labels_or_indices(sim):
         completer.predict([7], [1003])
     with pytest.raises(InputError, match="rows and cols must be of one length"):
         completer.keep([7], [1, 2])
+    assert completer.predict(np.array([7], object), np.array([3], object)) == completer.predict([7], [3])
     with pytest.raises(InputError, match="whole numbers or labels; got float64"):
         completer.keep([7.0], [1])
 
@@ -114,6 +115,19 @@ def test_matrix_door_fills_kept_entries_and_leaves_the_rest_nan(sim):
     np.testing.assert_array_equal(~np.isnan(filled[~seen]), kept)
     np.testing.assert_allclose(filled[tuple(holes[kept].T)], completer.predict(*holes[kept].T))
     assert 0.2 < kept.mean() < 1
+
+
+def test_matrix_door_agrees_with_keep_for_the_coverage_program_too(blocks):
+    sim, _ = blocks
+    X = sim.observations.dense()
+    completer = PartialCompleter(tolerance=0.05, confidence="coverage").fit(X)
+    holes = np.argwhere(np.isnan(X))
+    np.testing.assert_array_equal(np.isfinite(completer.transform(X)[tuple(holes.T)]), completer.keep(*holes.T))
+    assert completer.keep(*holes.T).any()
+
+
+def test_rows_of_which_nothing_was_seen_stay_empty(fitted):
+    assert np.isnan(fitted.transform(np.full((2, 50), np.nan))).all()
 
 
 def test_matrix_door_and_observations_agree(sim):
@@ -172,8 +186,29 @@ def test_same_seed_same_result_and_asking_changes_nothing(sim):
 def test_default_tolerance_is_half_the_variance(sim):
     completer = PartialCompleter(confidence="posterior").fit(sim.observations)
     seen = sim.observations
-    draws = np.repeat(seen.values, seen.counts)
-    assert completer.result_.selection.tolerance == pytest.approx(draws.var() / 2)
+    assert completer.result_.selection.tolerance == pytest.approx(seen.variance / 2)
+    constant = Observations([0, 0, 1, 1], [0, 1, 0, 1], [3.0] * 4, bounds=(1, 5))
+    with pytest.raises(InputError, match="all observed values equal 3, so a tolerance must be given"):
+        PartialCompleter().fit(constant)
+
+
+def test_noise_within_cells_counts_as_error():
+    rng = np.random.default_rng(0)
+    rows, cols = rng.integers(20, size=(2, 8000))
+    flips = Observations(rows, cols, rng.choice([1.0, 5.0], 8000))
+    completer = PartialCompleter(tolerance=3.0, confidence="posterior").fit(flips)
+    assert not completer.keep(rows, cols).any()
+    assert completer.predict_risk([3], [4])[0] == pytest.approx(4, rel=0.1)
+
+
+def test_a_billion_by_a_billion_is_no_trouble():
+    rng = np.random.default_rng(0)
+    i, j = (rng.choice(rng.integers(10**9, size=40), 600) for _ in range(2))
+    seen = Observations(i, j, rng.normal(size=600), shape=(10**9, 10**9))
+    completer = PartialCompleter(tolerance=5.0).fit(seen)
+    assert completer.predict(seen.rows, seen.cols).shape == seen.values.shape
+    with pytest.raises(InputError, match="too long to list"):
+        next(iterate_table(completer))
 
 
 def test_own_completion_algorithm_and_clone(sim):
@@ -207,6 +242,8 @@ def test_progress_is_reported(sim):
         ({"delta": 0.0}, "'delta' parameter of PartialCompleter must be a number above 0 and below 1"),
         ({"delta": 1.0}, "'delta' parameter"),
         ({"random_state": None}, "'random_state' parameter"),
+        ({"random_state": -1}, "'random_state' parameter"),
+        ({"random_state": True}, "'random_state' parameter"),
         ({"completion": "als"}, "'completion' parameter"),
         ({"confidence": "high"}, "'confidence' parameter"),
         ({"confidence": CoverageProgram}, "'confidence' parameter"),

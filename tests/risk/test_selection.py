@@ -43,11 +43,27 @@ def test_entries_of_equal_confidence_go_together():
 def test_why_nothing_is_kept():
     few = select_by_threshold(np.ones(9), np.zeros(9), np.ones(9), 1.0, 0.0)
     assert few.threshold == np.inf
-    assert "fewer than 10 of the 9 held-out entries" in few.sentence
+    assert "only 9 entries could be held out" in few.sentence
+    unsupported = select_by_threshold(np.linspace(0, 0.4, 50), np.zeros(50), np.ones(50), 1.0, 0.5)
+    assert "fewer than 10 of the 50 held-out entries are supported" in unsupported.sentence
     bad = select_by_threshold(np.linspace(0, 1, 50), np.full(50, 2.0), np.ones(50), 1.0, 0.0)
     assert "best held-out set has mean squared error 2, above the tolerance 1" in bad.sentence
     assert not bad.keeps([1.0]).any()
     assert bad.held_out_error is None
+
+
+def test_the_limit_is_named():
+    confidence = np.linspace(0.01, 1, 100)
+    errors = np.where(confidence > 0.6, 0.0, 4.0)
+    ones = np.ones(100)
+    assert "is the tolerance" in select_by_threshold(confidence, errors, ones, 0.5, 0.0).sentence
+    by_support = select_by_threshold(confidence, 0 * errors, ones, 0.5, 0.7)
+    assert "the observations support" in by_support.sentence
+    by_tests = select_by_threshold(confidence, 0 * errors, ones, 0.5, 0.0)
+    assert "errors could be measured" in by_tests.sentence
+    raised = by_tests.raised_to(0.9)
+    assert (raised.threshold, raised.limited_by) == (0.9, by_support.limited_by)
+    assert raised.raised_to(0.1) is raised
 
 
 def test_counts_weigh():
@@ -72,6 +88,16 @@ def test_rounding_keeps_what_is_certain():
     assert rounding_threshold(DenseConfidence([[1.0, 1.0], [0.0, 0.0]])) == 1.0
     assert rounding_threshold(DenseConfidence([[0.0, 0.0]])) == np.inf
     assert rounding_threshold(DenseConfidence([[1.0, 0.6, 0.5, 0.1]])) == 0.6
+
+
+def test_rounding_a_huge_matrix_forms_nothing_of_its_size():
+    class Half:
+        shape = (10**9, 10**9)
+
+        def at(self, rows, cols):
+            return np.where(rows % 2 == 0, 1.0, 0.0)
+
+    assert rounding_threshold(Half(), 1000) == 1.0
 
 
 def test_rounding_by_sampling_is_close():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,10 @@ from surefill.cli.progress import ProgressBars
 from surefill.errors import InputError
 
 if TYPE_CHECKING:
+    from surefill.data import Observations
     from surefill.estimators import PartialCompleter
+
+RESERVED = {"confidence", "risk", "keep", "observed"}
 
 
 class ColumnName(click.ParamType[str | int]):
@@ -26,32 +30,29 @@ class ColumnName(click.ParamType[str | int]):
         return int(value) if isinstance(value, str) and value.isdigit() else value
 
 
+PATH = click.Path(path_type=Path)
+
+
 @click.command(short_help="Fill the trusted part of a table of observations.")
-@click.argument("file", type=click.Path(path_type=Path))
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path),
-    required=True,
-    help="Where to write: .csv, .tsv, .csv.gz or .parquet.",
-)
+@click.argument("file", type=PATH)
+@click.option("-o", "--output", type=PATH, required=True, help="Where to write: .csv, .tsv, .csv.gz or .parquet.")
 @click.option(
     "--tolerance",
-    type=float,
+    type=click.FloatRange(min=0, min_open=True),
     help="Largest mean squared error on the kept entries, in the data's own squared units. "
     "[default: half the variance of the values]",
 )
 @click.option(
     "--delta",
-    type=float,
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
     default=0.05,
     show_default=True,
-    help="Probability with which a promise about the kept set may fail.",
+    help="Probability with which a promise may fail; recorded only, for no promise is made yet.",
 )
 @click.option("--row", type=ColumnName(), help="Column with row ids: a name, or a position from 0.")
 @click.option("--col", type=ColumnName(), help="Column with column ids.")
 @click.option("--value", type=ColumnName(), help="Column with values.")
-@click.option("--delimiter", help="Text between fields. [default: guessed]")
+@click.option("--delimiter", help="What separates fields, such as ';' or '\\t'. [default: guessed]")
 @click.option("--header/--no-header", default=None, help="Whether the first line names the columns. [default: guessed]")
 @click.option("--bounds", type=float, nargs=2, metavar="LOW HIGH", help="Range values may take. [default: as seen]")
 @click.option(
@@ -68,38 +69,30 @@ class ColumnName(click.ParamType[str | int]):
     show_default=True,
     help="Cells to write: the kept and observed ones, all unobserved ones, or every one.",
 )
-@click.option("--save", "model", type=click.Path(path_type=Path), help="Also save the fitted model here.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Same seed, same result.")
+@click.option("--save", "model", type=PATH, help="Also save the fitted model here.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Same seed, same result.")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
-def complete(file: Path, output: Path, as_json: bool, entries: str, model: Path | None, **options: Any) -> None:
+def complete(file: Path, output: Path, model: Path | None, as_json: bool, entries: str, **options: Any) -> None:
     """Read observations from FILE, keep what can be trusted at the tolerance, and write it.
 
     FILE has one observation per line: a row id, a column id and a value (csv, tsv, MovieLens .dat, parquet; text
-    may be gzipped). The output has the columns row, column, value, confidence, risk (expected squared error), keep
-    and observed.
+    may be gzipped). The output has its row, column and value columns, and beside them confidence, risk (expected
+    squared error), keep and observed.
 
     \b
     Examples:
       surefill complete ratings.csv -o filled.csv
       surefill complete ratings.csv -o filled.parquet --tolerance 0.5 --bounds 1 5
       surefill complete u.data -o all.csv.gz --entries all --no-header --row 0 --col 1 --value 2
-      surefill complete ratings.csv -o filled.csv --json | jq .kept_share
+      surefill complete ratings.csv -o filled.csv --json | jq .filled_cells
     """
     import surefill as sf
-    from surefill.data.writers import check_table_target
+    from surefill.data.files import replacing
 
-    check_table_target(output)
+    _check_files(file, output, model)
     with ProgressBars() as bars:
         with bars.stage("reading"):
-            observations = sf.read_observations(
-                file,
-                row=options["row"],
-                col=options["col"],
-                value=options["value"],
-                delimiter=options["delimiter"],
-                header=options["header"],
-                bounds=options["bounds"],
-            )
+            observations = _read(file, options)
         completer = sf.PartialCompleter(
             tolerance=options["tolerance"],
             delta=options["delta"],
@@ -109,39 +102,81 @@ def complete(file: Path, output: Path, as_json: bool, entries: str, model: Path 
         )
         with bars.stage("completing"):
             _fit(completer, observations, file)
-        with bars.stage("writing"):
-            n_lines = sf.write_table(output, _blocks(completer, entries))
-        if model is not None:
-            completer.save(model)
-    summary = completer.result_.summary(observations) | {"output": str(output), "lines": n_lines}
+        blocks = CountedBlocks(completer, entries, bars)
+        with replacing(model) if model is not None else nullcontext() as unfinished:
+            if unfinished is not None:
+                completer.save(unfinished)
+            n_lines = sf.write_table(output, blocks, columns=_column_names(observations))
+    summary = completer.result_.summary(observations)
+    summary |= {"filled_cells": blocks.filled, "output": str(output), "lines": n_lines}
     click.echo(json.dumps(summary, indent=2) if as_json else describe(summary))
 
 
-def _fit(completer: PartialCompleter, observations: Any, file: Path) -> None:
+def _check_files(file: Path, output: Path, model: Path | None) -> None:
+    """Refuse, before any work, places that cannot be written and ones that would overwrite what was given."""
+    from surefill.data.files import check_folder
+    from surefill.data.writers import check_table_target
+
+    check_table_target(output)
+    if model is not None:
+        check_folder(model)
+    given = [path.resolve() for path in (file, output, model) if path is not None]
+    if len(set(given)) < len(given):
+        raise InputError("FILE, --output and --save must be different files, or one would overwrite another.")
+
+
+def _read(file: Path, options: dict[str, Any]) -> Observations:
+    import surefill as sf
+
+    delimiter = options["delimiter"].replace("\\t", "\t") if options["delimiter"] else None
+    chosen = {name: options[name] for name in ("row", "col", "value", "header", "bounds")}
+    return sf.read_observations(file, delimiter=delimiter, **chosen)
+
+
+def _fit(completer: PartialCompleter, observations: Observations, file: Path) -> None:
     try:
         completer.fit(observations)
     except InputError as error:
         raise InputError(f"{file}: {error}") from None
 
 
-def _blocks(completer: PartialCompleter, entries: Any) -> Iterator[dict[str, Any]]:
-    from surefill.estimators import iterate_table
+def _column_names(observations: Observations) -> dict[str, str]:
+    """The user's own column names, unless they would clash with ours."""
+    names = dict(zip(("row", "column", "value"), observations.names, strict=True))
+    return {} if RESERVED & set(names.values()) else names
 
-    return iterate_table(completer, entries)
+
+class CountedBlocks:
+    """The table's blocks, with progress by cells and a count of the missing cells that are filled."""
+
+    def __init__(self, completer: PartialCompleter, entries: Any, bars: ProgressBars) -> None:
+        self._completer, self._entries, self._bars = completer, entries, bars
+        self.filled = 0
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        from surefill.estimators import iterate_table
+
+        for block in self._bars.track(iterate_table(self._completer, self._entries), "writing"):
+            self.filled += int((block["keep"] & ~block["observed"]).sum())
+            yield block
 
 
 def describe(summary: dict[str, Any]) -> str:
     """The summary for a person."""
+    row, column, value = summary["columns_read"]
+    missing = summary["rows"] * summary["columns"] - summary["observed_cells"]
+    share = summary["filled_cells"] / missing if missing else 0.0
     lines = [
-        f"Read {summary['observed_cells']:,} observed cells of {summary['rows']:,} rows and "
-        f"{summary['columns']:,} columns.",
-        f"Kept {summary['kept_share']:.1%} of all cells at tolerance {summary['tolerance']:.4g}.",
+        f"Read {summary['observed_cells']:,} observed cells of {summary['rows']:,} rows ({row}) and "
+        f"{summary['columns']:,} columns ({column}); values are {value}.",
+        f"Filled {summary['filled_cells']:,} of {missing:,} missing cells ({share:.1%}) at tolerance "
+        f"{summary['tolerance']:.4g}.",
         summary["selection"],
         f"Confidence ({summary['confidence_standing']}): {summary['certificate']}",
-        f"Guarantee: {summary['guarantee']} {summary['holds_over']} {summary['not_promised']}",
-        f"Wrote {summary['lines']:,} lines to {summary['output']}.",
     ]
     if summary["cells_with_differing_repeats"]:
         count = summary["cells_with_differing_repeats"]
         lines.insert(1, f"{count:,} cells were seen more than once with different values; their means were used.")
-    return "\n".join(lines)
+    if summary["filled_cells"]:
+        lines.append(f"Guarantee: {summary['guarantee']} {summary['holds_over']} {summary['not_promised']}")
+    return "\n".join([*lines, f"Wrote {summary['lines']:,} lines to {summary['output']}."])

@@ -27,19 +27,19 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--size",
-    type=click.IntRange(6, 75),
+    type=click.IntRange(8, 75),
     default=15,
     show_default=True,
     help="Rows and columns in each of the two groups.",
 )
 @click.option(
     "--tolerance",
-    type=float,
+    type=click.FloatRange(min=0, min_open=True),
     default=0.05,
     show_default=True,
     help="Largest mean squared error on the kept entries; values lie in [-1, 1].",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Same seed, same result.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Same seed, same result.")
 @click.option("--json", "as_json", is_flag=True, help="Print the numbers as JSON.")
 def demo(output: Path, size: int, tolerance: float, seed: int, as_json: bool) -> None:
     """Two groups of people rate only their own group's films, and the film and people order is shuffled.
@@ -82,6 +82,7 @@ def _measure(simulation: Simulation, result: PartialCompletion) -> dict[str, Any
         "error_kept": float(error[kept].mean()) if kept.any() else None,
         "error_not_kept": float(error[~kept].mean()) if not np.all(kept) else None,
         "tolerance": result.selection.tolerance,
+        "selection": result.selection.sentence,
         "certificate": result.certificate.sentence,
         "guarantee": result.guarantee.sentence,
         "seconds": result.timings,
@@ -102,7 +103,8 @@ def describe(summary: dict[str, Any]) -> str:
             "",
             f"Mean squared error against the truth: {_number(kept)} on what was kept, {_number(rest)} on the rest; "
             f"the tolerance was {summary['tolerance']:g}.",
-            summary["certificate"],
+            summary["selection"],
+            f"Confidence: {summary['certificate']}",
             f"Guarantee: {summary['guarantee']}",
             f"Picture: {summary['picture']}",
         ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Sequence
 
@@ -10,7 +11,7 @@ import click
 from surefill import __version__
 from surefill.cli.complete import complete
 from surefill.cli.demo import demo
-from surefill.errors import InputError, MissingExtraError
+from surefill.errors import InputError, MissingExtraError, SolverError
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -31,21 +32,30 @@ commands.add_command(demo)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run a command and exit: 0 done, 2 bad input (one sentence on standard error), 130 interrupted."""
+    """Run a command and exit: 0 done, 2 bad input, 1 no answer (one sentence on standard error), 130 interrupted."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         commands.main(args=arguments, prog_name="surefill", standalone_mode=False)
     except click.exceptions.Exit as stop:
         sys.exit(stop.exit_code)
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message())
     except click.UsageError as error:
         hint = f" Try '{error.ctx.command_path} --help'." if error.ctx is not None else ""
         _fail(error.format_message() + hint)
+    except click.ClickException as error:
+        _fail(error.format_message())
     except (InputError, MissingExtraError) as error:
         _fail(str(error))
+    except SolverError as error:
+        _fail(str(error), exit_code=1)
+    except MemoryError:
+        _fail("the matrix is too large for this machine's memory; complete a part of its rows or columns.", exit_code=1)
     except (KeyboardInterrupt, click.Abort):
         click.echo("surefill: interrupted; nothing was written.", err=True)
         sys.exit(130)
 
 
-def _fail(sentence: str) -> None:
+def _fail(sentence: str, exit_code: int = 2) -> None:
     click.echo(f"surefill: {sentence}", err=True)
-    sys.exit(2)
+    sys.exit(exit_code)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeVar
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from surefill.loop import Progress as Step
+
+Part = TypeVar("Part")
 
 
 class ProgressBars:
@@ -38,6 +40,13 @@ class ProgressBars:
         if task is None:
             task = self._tasks[step.task] = self._bars.add_task(step.task, total=step.max_steps)
         self._bars.update(task, completed=step.step)
+
+    def track(self, parts: Iterable[Part], description: str) -> Iterator[Part]:
+        """The parts one by one, counted on a line of their own."""
+        task = self._bars.add_task(description, total=None)
+        for count, part in enumerate(parts, 1):
+            yield part
+            self._bars.update(task, description=f"{description}, block {count}")
 
     @contextmanager
     def stage(self, description: str) -> Iterator[None]:

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from surefill.completion.ridge import Array, RidgeSide, as_features
 from surefill.data import Observations, UnitMap
 from surefill.data.groups import IntArray, locate
+from surefill.errors import InputError
 from surefill.kernels.least_squares import biased_products
 from surefill.loop import Status
 
@@ -32,6 +33,13 @@ class FactorCompletion:
     col_ids: IntArray
     row_solution: Array
     col_solution: Array
+
+    def __post_init__(self) -> None:
+        sides = (self.row_ids, self.row_solution), (self.col_ids, self.col_solution)
+        widths = {solution.shape[1] for _, solution in sides}
+        fits = all(solution.shape[0] == len(ids) + 1 and np.isfinite(solution).all() for ids, solution in sides)
+        if not fits or len(widths) != 1 or any((np.diff(ids) <= 0).any() for ids, _ in sides):
+            raise InputError("each side of a factor completion needs sorted ids and one finite row more than them.")
 
     @property
     def rank(self) -> int:

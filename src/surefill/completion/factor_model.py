@@ -12,7 +12,7 @@ from surefill.completion.factor_completion import FactorCompletion
 from surefill.completion.ridge import Array, RidgeSide
 from surefill.data import Observations
 from surefill.data.splits import split_entries
-from surefill.errors import invalid_parameter
+from surefill.errors import invalid_parameter, is_number, is_seed
 from surefill.loop import ProgressCallback, Status, run
 
 PENALTY_PATH = tuple(2.4 / 2**s for s in range(10))
@@ -64,10 +64,14 @@ class FactorModel:
     def _validate(self) -> None:
         if not (isinstance(self.rank, int | np.integer) and self.rank >= 1):
             raise invalid_parameter("FactorModel", "rank", "a whole number of at least 1", self.rank)
-        if self.penalty != "auto" and not (isinstance(self.penalty, int | float) and 0 < self.penalty < np.inf):
+        if self.penalty != "auto" and not (is_number(self.penalty) and 0 < self.penalty < np.inf):
             raise invalid_parameter("FactorModel", "penalty", "a number above 0 or 'auto'", self.penalty)
         if not (isinstance(self.max_sweeps, int | np.integer) and self.max_sweeps >= 1):
             raise invalid_parameter("FactorModel", "max_sweeps", "a whole number of at least 1", self.max_sweeps)
+        if not (is_number(self.tol) and self.tol >= 0):
+            raise invalid_parameter("FactorModel", "tol", "a number of at least 0", self.tol)
+        if not is_seed(self.random_state):
+            raise invalid_parameter("FactorModel", "random_state", "a whole number of at least 0", self.random_state)
 
     def _fit(
         self, obs: Observations, penalty: float, max_sweeps: int, progress: ProgressCallback | None
@@ -158,7 +162,7 @@ class Alternation:
         loss = np.dot(row_side.weight, row_side.residuals(row_solution, col_solution) ** 2)
         for side, solution in ((row_side, row_solution), (col_side, col_solution)):
             loss += np.sum(side.ridge(solution.shape[1], self.penalty) * solution[:-1] ** 2)
-        decrease = 1 - loss / previous if 0 < previous < np.inf else np.inf
+        decrease = np.inf if np.isinf(previous) else (previous - loss) / max(previous, np.finfo(float).tiny)
         return Sweep(row_solution, col_solution, float(loss), float(decrease))
 
 
@@ -191,7 +195,7 @@ class PenaltySearch:
         penalty = PENALTY_PATH[state.position]
         completion = self.model._fit(self.train, penalty, PATH_SWEEPS, None)
         held = self.held_out
-        errors = (completion.at(held.rows, held.cols) - held.values) ** 2
+        errors = held.squared_errors(completion.at(held.rows, held.cols))
         error = float(np.average(errors, weights=held.counts))
         if error < state.best_error:
             return SearchState(state.position + 1, penalty, error, error)

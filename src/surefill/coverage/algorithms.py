@@ -58,38 +58,55 @@ class CoverageProgram:
     def fit(self, observations: Observations, completion: Completion) -> tuple[SeenRows, Certificate]:
         """Solve MP 2 for ``observations``; the completion plays no part."""
         found = solve_coverage(observations, self.K, gamma=self.gamma, beta=self.beta)
-        seen = np.zeros(observations.shape, dtype=bool)
-        seen[observations.rows, observations.cols] = True
         sentence = (
-            f"The confidence covers {found.coverage:.1f} cells and no feasible one covers more than "
-            f"{found.upper_bound:.1f} (K {found.K:g}, gamma {found.gamma:g}, beta {found.beta:g}). {found.status.value}"
+            f"It is proved to be within {100 * found.gap:.2g}% of the best that the observed locations allow: its "
+            f"confidences add up to {found.coverage:.1f} cells, and none that are safe add up to more than "
+            f"{found.upper_bound:.1f} (MP 2 of the paper with K {found.K:g}, gamma {found.gamma:g}, "
+            f"beta {found.beta:g})."
         )
         certificate = Certificate(found.standing, found.coverage, found.upper_bound, found.gap, sentence)
-        return SeenRows(found.confidence.dense(), seen), certificate
+        return SeenRows.of(found.confidence.dense(), observations), certificate
 
 
 @dataclass(frozen=True, eq=False)
 class SeenRows(DenseConfidence):
-    """The coverage program's C, extended to other rows by what was seen of them.
+    """The coverage program's C as a function of what was seen of a row, so that it can be asked about other rows.
 
-    C depends on locations only, so by symmetry rows seen at the same columns may share their confidence. A new row
-    gets, for each column, the largest confidence among the fitted rows seen at no column that it was not seen at,
-    and 0 where there is none: it is taken to be known at least as well as a row of which less was seen.
+    C depends on locations and counts only, so the program is unchanged when rows seen alike change places, and the
+    mean of C over them is as good: feasible, and of the same coverage. A new row seen like a fitted one gets its
+    confidence. Any other gets, for each column, the largest confidence among the fitted rows seen at no column that
+    it was not seen at, and 0 where there is none; that is a rule of thumb, which the certificate does not cover.
     """
 
-    seen: NDArray[np.bool_]
+    counts: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, C: NDArray[np.float64], observations: Observations) -> SeenRows:
+        """C with rows that were seen alike made equal."""
+        counts = _dense_counts(observations)
+        _, kind = np.unique(counts, axis=0, return_inverse=True)
+        mean = np.zeros((kind.max() + 1, C.shape[1]))
+        np.add.at(mean, kind, C)
+        return cls(np.clip(mean / np.bincount(kind)[:, None], 0.0, 1.0)[kind], counts)
 
     def fold_in(self, observations: Observations) -> Self:
         """The confidence for other rows, seen at ``observations``."""
         if observations.shape[1] != self.shape[1]:
             raise InputError(f"new rows must have {self.shape[1]} columns; got {observations.shape[1]}.")
-        extended = np.zeros(observations.shape)
-        seen = np.zeros(observations.shape, dtype=bool)
-        seen[observations.rows, observations.cols] = True
-        for row, pattern in enumerate(seen):
-            known_by = ~(self.seen & ~pattern).any(axis=1)
-            extended[row] = self.matrix[known_by].max(axis=0, initial=0.0)
-        return replace(self, matrix=extended, seen=seen)
+        counts = _dense_counts(observations)
+        fitted = {row.tobytes(): confidence for row, confidence in zip(self.counts, self.matrix, strict=True)}
+        extended = [fitted.get(row.tobytes(), self._bounded_by(row > 0)) for row in counts]
+        return replace(self, matrix=np.array(extended), counts=counts)
+
+    def _bounded_by(self, seen: NDArray[np.bool_]) -> NDArray[np.float64]:
+        less_seen = ~((self.counts > 0) & ~seen).any(axis=1)
+        return np.asarray(self.matrix[less_seen].max(axis=0, initial=0.0))
+
+
+def _dense_counts(observations: Observations) -> NDArray[np.int64]:
+    counts = np.zeros(observations.shape, dtype=np.int64)
+    counts[observations.rows, observations.cols] = observations.counts
+    return counts
 
 
 @dataclass(frozen=True)

@@ -50,8 +50,8 @@ class DenseConfidence:
 
     matrix: NDArray[np.float64]
 
-    def __init__(self, matrix: ArrayLike) -> None:
-        array = np.array(matrix, dtype=np.float64)
+    def __post_init__(self) -> None:
+        array = np.array(self.matrix, dtype=np.float64)
         if array.ndim != 2:
             raise InputError(f"a confidence must be a matrix; got {array.ndim} dimensions.")
         if not ((array >= 0) & (array <= 1)).all():
@@ -86,3 +86,10 @@ class DenseConfidence:
     def __repr__(self) -> str:
         m, n = self.shape
         return f"DenseConfidence({m} x {n}, coverage {self.coverage:.6g} of {m * n})"
+
+
+def some_cells(shape: tuple[int, int], most: int, random_state: int = 0) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Rows and columns of all cells where there are at most ``most``, else of that many drawn uniformly."""
+    m, n = shape
+    cells = np.arange(m * n) if m * n <= most else np.random.default_rng(random_state).integers(m * n, size=most)
+    return cells // n, cells % n

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Self
 
 import numpy as np
@@ -12,6 +13,7 @@ from surefill.completion.factor_completion import FactorCompletion
 from surefill.completion.ridge import Array, prior_ridge
 from surefill.data import Observations
 from surefill.data.groups import locate
+from surefill.errors import InputError
 from surefill.kernels.least_squares import quadratic_forms
 
 
@@ -19,8 +21,8 @@ from surefill.kernels.least_squares import quadratic_forms
 class PosteriorConfidence:
     """C_ij = 1 - (f_j' A_i^-1 f_j + g_i' B_j^-1 g_i) / (f_j' P^-1 f_j + g_i' P^-1 g_i)
 
-    with f_j = (1, q_j), g_i = (1, p_i), A_i and B_j the normal matrices of row i's and column j's regressions and
-    P that of a row or column never seen: the share of the prior variance of an entry that its row's and column's
+    with f_j = (1, q_j), g_i = (1, p_i), P the prior precision of a row or column, and A_i = P + sum of c f f' over
+    row i's entries, B_j likewise: the share of the prior variance of an entry that its row's and column's
     observations removed. 0 where neither was seen, towards 1 where both were seen much. A heuristic of location,
     with no guarantee of its own; memory O((m + n) rank^2), any size of matrix.
     """
@@ -29,6 +31,12 @@ class PosteriorConfidence:
     row_inverses: Array
     col_inverses: Array
 
+    def __post_init__(self) -> None:
+        fitted = self.completion
+        for solution, inverses in ((fitted.row_solution, self.row_inverses), (fitted.col_solution, self.col_inverses)):
+            if inverses.shape != (*solution.shape, solution.shape[1]) or not np.isfinite(inverses).all():
+                raise InputError("a posterior needs one finite square matrix per row of the completion's factors.")
+
     @classmethod
     def of(cls, completion: FactorCompletion, observations: Observations) -> PosteriorConfidence:
         """The posterior of ``completion``, fitted on ``observations``."""
@@ -36,6 +44,13 @@ class PosteriorConfidence:
         rows = completion.row_side(observations).inverses(completion.col_solution, penalty)
         cols = completion.col_side(observations).inverses(completion.row_solution, penalty)
         return cls(completion, rows, cols)
+
+    @cached_property
+    def _sides(self) -> tuple[Array, Array, Array, Array]:
+        """f, g, and the prior variances f' P^-1 f and g' P^-1 g."""
+        f, g = self.completion.col_features, self.completion.row_features
+        prior = 1.0 / prior_ridge(f.shape[1], self.completion.penalty)
+        return f, g, f**2 @ prior, g**2 @ prior
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -46,10 +61,9 @@ class PosteriorConfidence:
         """C at the cells (rows[t], cols[t])."""
         fitted = self.completion
         i, j = locate(fitted.row_ids, np.asarray(rows)), locate(fitted.col_ids, np.asarray(cols))
-        f, g = fitted.col_features, fitted.row_features
-        prior = 1.0 / prior_ridge(f.shape[1], fitted.penalty)
+        f, g, f_prior, g_prior = self._sides
         left = quadratic_forms(f, self.row_inverses, j, i) + quadratic_forms(g, self.col_inverses, i, j)
-        before = (f**2 @ prior)[j] + (g**2 @ prior)[i]
+        before = f_prior[j] + g_prior[i]
         return np.clip(1.0 - left / before, 0.0, 1.0)
 
     def block(self, rows: ArrayLike, cols: ArrayLike) -> NDArray[np.float64]:

@@ -15,6 +15,8 @@ def check_folder(target: Path) -> None:
     """Refuse a file name whose folder does not exist, or that is a folder itself, before any work is done."""
     if not target.parent.is_dir():
         raise InputError(f"{target} cannot be written: the folder {target.parent} does not exist.")
+    if not os.access(target.parent, os.W_OK):
+        raise InputError(f"{target} cannot be written: the folder {target.parent} may not be written to.")
     if target.is_dir():
         raise InputError(f"{target} is a folder; a file name is expected.")
 

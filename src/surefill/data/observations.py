@@ -9,21 +9,28 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from surefill.data.checks import (
+    as_counts,
+    as_indices,
+    as_labels,
+    as_scatter,
+    as_values,
+    resolve_bounds,
+    resolve_shape,
+)
 from surefill.data.groups import Groups, IntArray
 from surefill.data.units import UnitMap
 from surefill.errors import InputError
-
-MAX_CELLS = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class Observations:
     """S_XY of the paper: the seen cells x = (i, j) of an m x n matrix, their values and how often each was drawn.
 
-    A cell drawn more than once is stored once, with the mean of its values and its count; for the squared loss
-    nothing is lost by that, since sum_t (M_x - y_t)^2 = count (M_x - mean)^2 + constant. Cells keep the order in
-    which they first appeared. A stored zero is an observation like any other. Memory grows with the number of
-    entries, never with the shape.
+    A cell drawn more than once is stored once, with the mean of its values, its count and the scatter of its values
+    around their mean. For the squared loss nothing is lost by that: sum_t (M_x - y_t)^2 = count (M_x - mean)^2 +
+    scatter. Cells keep the order in which they first appeared. A stored zero is an observation like any other.
+    Memory grows with the number of entries, never with the shape.
 
     Parameters
     ----------
@@ -32,11 +39,14 @@ class Observations:
     shape : (m, n); the smallest that holds every index when not given.
     bounds : (low, high), the range values may take; the range seen when not given.
     counts : how often each given draw was seen, once each when not given.
+    scatter : sum of squared deviations within each given draw that stands for several, 0 when not given.
     row_labels, col_labels : names of the m rows and n columns, kept for reading and writing.
+    names : what rows, columns and values are called in the user's table.
 
     Attributes
     ----------
     counts : draws per cell; they add up to ``n_draws``, the paper's N.
+    scatter : sum over a cell's draws of (y_t - mean)^2.
     disagreements : cells whose repeated draws had different values. That is noise, and allowed.
 
     Examples
@@ -54,10 +64,12 @@ class Observations:
     cols: IntArray
     values: NDArray[np.float64]
     counts: NDArray[np.int64]
+    scatter: NDArray[np.float64]
     shape: tuple[int, int]
     bounds: tuple[float, float]
     row_labels: NDArray[Any] | None
     col_labels: NDArray[Any] | None
+    names: tuple[str, str, str]
     disagreements: int = field(init=False)
 
     def __init__(
@@ -69,31 +81,35 @@ class Observations:
         bounds: tuple[float, float] | None = None,
         *,
         counts: ArrayLike | None = None,
+        scatter: ArrayLike | None = None,
         row_labels: ArrayLike | None = None,
         col_labels: ArrayLike | None = None,
+        names: tuple[str, str, str] = ("row", "column", "value"),
     ) -> None:
-        i, j = _as_indices("rows", rows), _as_indices("cols", cols)
-        y = _as_values(values)
+        i, j = as_indices("rows", rows), as_indices("cols", cols)
+        y = as_values(values)
         if not len(i) == len(j) == len(y):
             raise InputError(
                 f"rows, cols and values must have one item per observation; got {len(i)}, {len(j)} and {len(y)}."
             )
-        repeats = _as_counts(counts, len(y))
-        labels = _as_labels("row_labels", row_labels), _as_labels("col_labels", col_labels)
-        m, n = _resolve_shape(shape, i, j, labels)
+        repeats, within = as_counts(counts, len(y)), as_scatter(scatter, len(y))
+        labels = as_labels("row_labels", row_labels), as_labels("col_labels", col_labels)
+        m, n = resolve_shape(shape, i, j, labels)
         index_type = np.int32 if max(m, n) <= np.iinfo(np.int32).max else np.int64
-        low_high = _resolve_bounds(bounds, y)
-        i, j, y, repeats, disagreements = _merge_repeats(i, j, y, repeats, n)
+        low_high = resolve_bounds(bounds, y)
+        i, j, y, repeats, within = _merge_repeats(i, j, y, repeats, within, n)
         fields: dict[str, Any] = {
             "rows": i.astype(index_type),
             "cols": j.astype(index_type),
             "values": y,
             "counts": repeats,
+            "scatter": within,
             "shape": (m, n),
             "bounds": low_high,
             "row_labels": labels[0],
             "col_labels": labels[1],
-            "disagreements": disagreements,
+            "names": names,
+            "disagreements": int((within > 0).sum()),
         }
         for name, value in fields.items():
             if isinstance(value, np.ndarray):
@@ -130,9 +146,18 @@ class Observations:
         if not low < high:
             raise InputError(
                 f"all {len(self)} observed values equal {low:g}, so their range is unknown: "
-                "give bounds=(low, high), the range values may take."
+                "give bounds=(low, high), the range values may take (--bounds LOW HIGH on the command line)."
             )
         return UnitMap(low, high)
+
+    @property
+    def variance(self) -> float:
+        """Variance of all draws, repeats included."""
+        return float(np.average(self.squared_errors(np.average(self.values, weights=self.counts)), weights=self.counts))
+
+    def squared_errors(self, predicted: ArrayLike) -> NDArray[np.float64]:
+        """Mean over each cell's draws of (predicted_x - y_t)^2 = (predicted_x - mean_x)^2 + scatter_x / count_x."""
+        return (np.asarray(predicted, dtype=np.float64) - self.values) ** 2 + self.scatter / self.counts
 
     @cached_property
     def by_row(self) -> Groups:
@@ -166,6 +191,8 @@ class Observations:
             self.shape,
             self.bounds,
             counts=self.counts[index],
+            scatter=self.scatter[index],
+            names=self.names,
             row_labels=self.row_labels,
             col_labels=self.col_labels,
         )
@@ -201,117 +228,44 @@ class Observations:
         return from_table(table, row=row, col=col, value=value, bounds=bounds)
 
 
-def _as_indices(name: str, given: ArrayLike) -> NDArray[np.int64]:
-    array = np.asarray(given)
-    if array.ndim != 1:
-        raise InputError(f"{name} must be one-dimensional; got {array.ndim} dimensions.")
-    if array.size and array.dtype.kind not in "iu":
-        raise InputError(f"{name} must be 0-based integer indices; got {array.dtype}. Labels go in {name[:-1]}_labels.")
-    if array.size and array.min() < 0:
-        raise InputError(f"{name} must be 0 or more; item {int(np.argmin(array))} is {int(array.min())}.")
-    return array.astype(np.int64, copy=False)
-
-
-def _as_values(given: ArrayLike) -> NDArray[np.float64]:
-    try:
-        array = np.array(given, dtype=np.float64, ndmin=1)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"values must be numbers: {error}.") from None
-    if array.ndim != 1:
-        raise InputError(f"values must be one-dimensional; got {array.ndim} dimensions.")
-    if array.size == 0:
-        raise InputError("there are no observations: at least one (row, column, value) is needed.")
-    bad = np.flatnonzero(~np.isfinite(array))
-    if bad.size:
-        raise InputError(f"values must be finite; item {int(bad[0])} is {array[bad[0]]}. Leave unseen entries out.")
-    return array
-
-
-def _as_counts(given: ArrayLike | None, length: int) -> NDArray[np.int64]:
-    if given is None:
-        return np.ones(length, dtype=np.int64)
-    array = np.asarray(given)
-    if array.shape != (length,) or array.dtype.kind not in "iu" or array.min() < 1:
-        raise InputError("counts must hold one integer of at least 1 per observation.")
-    return array.astype(np.int64)
-
-
-def _as_labels(name: str, given: ArrayLike | None) -> NDArray[Any] | None:
-    if given is None:
-        return None
-    array = np.array(given)
-    array = array.astype(str) if array.dtype == object else array
-    if array.ndim != 1:
-        raise InputError(f"{name} must be one-dimensional; got {array.ndim} dimensions.")
-    if len(np.unique(array)) != len(array):
-        raise InputError(f"{name} must be distinct; {len(array) - len(np.unique(array))} are repeated.")
-    return array
-
-
-def _resolve_shape(
-    shape: tuple[int, int] | None,
+def _merge_repeats(
     i: NDArray[np.int64],
     j: NDArray[np.int64],
-    labels: tuple[NDArray[Any] | None, NDArray[Any] | None],
-) -> tuple[int, int]:
-    sizes = []
-    for axis, (name, index, names) in enumerate([("rows", i, labels[0]), ("cols", j, labels[1])]):
-        needed = int(index.max()) + 1
-        size = int(shape[axis]) if shape is not None else len(names) if names is not None else needed
-        if needed > size:
-            raise InputError(
-                f"{name} must be below {size} to fit the shape; item {int(np.argmax(index))} is {needed - 1}."
-            )
-        if names is not None and len(names) != size:
-            raise InputError(f"{name[:-1]}_labels must name all {size} {name}; got {len(names)}.")
-        sizes.append(size)
-    if sizes[0] > MAX_CELLS // sizes[1]:
-        raise InputError(f"shape {sizes[0]} x {sizes[1]} has more than 2^63 cells, too many to number.")
-    return sizes[0], sizes[1]
-
-
-def _resolve_bounds(bounds: tuple[float, float] | None, y: NDArray[np.float64]) -> tuple[float, float]:
-    seen = float(y.min()), float(y.max())
-    if bounds is None:
-        return seen
-    low, high = float(bounds[0]), float(bounds[1])
-    if bounds != seen:
-        UnitMap(low, high)
-    outside = np.flatnonzero((y < low) | (y > high))
-    if outside.size:
-        first = int(outside[0])
-        raise InputError(f"values must lie within bounds ({low:g}, {high:g}); item {first} is {y[first]:g}.")
-    return low, high
-
-
-def _merge_repeats(
-    i: NDArray[np.int64], j: NDArray[np.int64], y: NDArray[np.float64], counts: NDArray[np.int64], n: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64], NDArray[np.int64], int]:
+    y: NDArray[np.float64],
+    counts: NDArray[np.int64],
+    scatter: NDArray[np.float64],
+    n: int,
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64], NDArray[np.int64], NDArray[np.float64]]:
     """One entry per cell, in order of first appearance; draws without repeats pass through untouched."""
     keys = i * n + j
     in_order = np.sort(keys)
     if not (in_order[1:] == in_order[:-1]).any():
-        return i, j, y, counts, 0
+        return i, j, y, counts, scatter
     cells = Groups.of(keys)
     starts, order = cells.starts[:-1], cells.order
     sorted_y, sorted_counts = y[order], counts[order]
     total = np.add.reduceat(sorted_counts, starts)
     highest, lowest = np.maximum.reduceat(sorted_y, starts), np.minimum.reduceat(sorted_y, starts)
-    mean = np.add.reduceat(sorted_y * sorted_counts, starts) / total
-    mean = np.clip(mean, lowest, highest)
+    mean = np.clip(np.add.reduceat(sorted_y * sorted_counts, starts) / total, lowest, highest)
+    around = sorted_counts * (sorted_y - np.repeat(mean, cells.sizes)) ** 2
+    within = np.add.reduceat(scatter[order] + around, starts)
     first = order[starts]
     rank = np.argsort(first)
     kept = first[rank]
-    return i[kept], j[kept], mean[rank], total[rank], int((highest > lowest).sum())
+    return i[kept], j[kept], mean[rank], total[rank], within[rank]
 
 
 def _index_of(kind: str, names: NDArray[Any] | None, size: int, labels: ArrayLike) -> NDArray[np.int64]:
     if names is None:
         raise InputError(f"these observations have no {kind} labels; use indices from 0 to {size - 1}.")
+    given = np.atleast_1d(np.asarray(labels))
     try:
-        wanted = np.atleast_1d(np.asarray(labels)).astype(names.dtype.kind if names.dtype.kind == "U" else names.dtype)
-    except ValueError:
-        raise InputError(f"{kind} labels are {names.dtype} here, such as {names[0]}; got {labels!r}.") from None
+        wanted = given.astype(names.dtype.kind if names.dtype.kind == "U" else names.dtype)
+        lossy = names.dtype.kind != "U" and given.dtype.kind in "fO" and bool(np.any(wanted != given))
+    except (ValueError, TypeError, OverflowError):
+        lossy = True
+    if lossy:
+        raise InputError(f"{kind} labels are {names.dtype} here, such as {names[0]}; got {labels!r}.")
     order = np.argsort(names)
     index = order[np.minimum(np.searchsorted(names, wanted, sorter=order), len(names) - 1)]
     unknown = np.flatnonzero(names[index] != wanted)

@@ -22,10 +22,30 @@ Choice = dict[str, Column]
 
 PARQUET_SUFFIXES = (".parquet", ".pq")
 MOST_UNNAMED = 8
+UNNAMED = ("row", "column", "value")
 USUAL_NAMES = {
-    "row": ("user", "userid", "row", "rowid", "person", "personid", "student", "studentid", "rater"),
-    "col": ("item", "itemid", "movie", "movieid", "column", "columnid", "col", "colid", "product", "productid"),
-    "value": ("rating", "value", "score", "response", "stars"),
+    "row": ("user", "userid", "uid", "row", "rowid", "person", "personid", "student", "studentid", "rater", "cellline"),
+    "col": (
+        "item",
+        "itemid",
+        "iid",
+        "movie",
+        "movieid",
+        "film",
+        "filmid",
+        "title",
+        "column",
+        "columnid",
+        "col",
+        "colid",
+        "product",
+        "productid",
+        "question",
+        "questionid",
+        "drug",
+        "drugid",
+    ),
+    "value": ("rating", "value", "score", "response", "stars", "points"),
 }
 
 
@@ -77,12 +97,17 @@ def _read_text(
             f"{path} has {len(file.fields)} columns and no header: say which hold row, col and value, or, if it is a "
             "matrix, load it as an array and use Observations.from_matrix."
         )
-    columns = file.columns(_positions(path, file.fields, header, choice), header)
+    positions = _positions(path, file.fields, header, choice)
+    columns = file.columns(positions, header)
     with ThreadPoolExecutor(3) as pool:
         tasks = pool.submit(columns.ids, 0), pool.submit(columns.ids, 1), pool.submit(columns.numbers, 2)
         rows, cols, values = tasks[0].result(), tasks[1].result(), tasks[2].result()
     _check_bounds(columns, values, bounds)
-    return Observations(rows.codes, cols.codes, values, bounds=bounds, row_labels=rows.labels, col_labels=cols.labels)
+    row, col, value = (file.fields[position] for position in positions) if header else UNNAMED
+    return Observations(
+        rows.codes, cols.codes, values, bounds=bounds, row_labels=rows.labels, col_labels=cols.labels,
+        names=(row, col, value),
+    )  # fmt: skip
 
 
 def _read_parquet(path: Path, choice: Choice, bounds: tuple[float, float] | None) -> Observations:
@@ -123,7 +148,14 @@ def _positions(path: Path, fields: Sequence[str], header: bool, choice: Choice) 
     if len(fields) < 3:
         count = "1 column" if len(fields) == 1 else f"{len(fields)} columns"
         raise InputError(f"{path} has {count}{names}; at least three are expected: row, column and value.")
-    row, col, value = (_position(path, fields, header, axis, choice[axis]) for axis in choice)
+    found = {axis: _position(path, fields, header, axis, column) for axis, column in choice.items()}
+    unknown = [axis for axis, position in found.items() if position is None]
+    if unknown and len(fields) > (3 if header else MOST_UNNAMED):
+        raise InputError(
+            f"{path} has {len(fields)} columns{names or ' and no header'}: say which hold {', '.join(unknown)}, or, if "
+            "it is a matrix, load it as an array and use Observations.from_matrix."
+        )
+    row, col, value = (place if position is None else position for place, position in enumerate(found.values()))
     if len({row, col, value}) < 3:
         raise InputError(
             f"{path}: row, col and value must be three different columns, but {row}, {col} and {value} would "
@@ -132,12 +164,11 @@ def _positions(path: Path, fields: Sequence[str], header: bool, choice: Choice) 
     return row, col, value
 
 
-def _position(path: Path, fields: Sequence[str], header: bool, axis: str, column: Column) -> int:
+def _position(path: Path, fields: Sequence[str], header: bool, axis: str, column: Column) -> int | None:
+    """Where one of the three is: as given, or by a usual name; None where neither says."""
     if column is None:
-        usual = USUAL_NAMES[axis] if header else ()
-        plain = [re.sub(r"[^a-z]", "", field.lower()) for field in fields]
-        found = [plain.index(name) for name in usual if name in plain]
-        return found[0] if found else list(USUAL_NAMES).index(axis)
+        plain = [re.sub(r"[^a-z]", "", field.lower()) for field in fields] if header else []
+        return next((plain.index(name) for name in USUAL_NAMES[axis] if name in plain), None)
     if isinstance(column, str):
         if not header:
             raise InputError(f"{path} is read without header, so {axis} must be a position; got {column!r}.")

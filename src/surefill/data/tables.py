@@ -41,7 +41,9 @@ def observations_from_columns(
     series = [_without_nulls(frame.get_column(name), source) for name in columns]
     rows, cols = _ids(series[0], source), _ids(series[1], source)
     values = _numbers(series[2], source)
-    return Observations(rows.codes, cols.codes, values, bounds=bounds, row_labels=rows.labels, col_labels=cols.labels)
+    return Observations(
+        rows.codes, cols.codes, values, bounds=bounds, row_labels=rows.labels, col_labels=cols.labels, names=columns
+    )
 
 
 def _as_frame(table: Any, source: str) -> nw.DataFrame[Any]:

@@ -157,8 +157,8 @@ def _load_bytes(path: Path) -> NDArray[np.uint8]:
         if path.suffix.lower() == ".gz":
             with gzip.open(path) as file:
                 return np.frombuffer(file.read(), dtype=np.uint8)
-        if path.stat().st_size == 0:
-            return np.frombuffer(b"", dtype=np.uint8)
+        if path.stat().st_size == 0 or not path.is_file():
+            return np.frombuffer(path.read_bytes(), dtype=np.uint8)
         return np.asarray(np.memmap(path, dtype=np.uint8, mode="r"))
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise InputError(f"{path} is damaged and cannot be decompressed as gzip: {error}.") from None

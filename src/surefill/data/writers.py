@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import importlib.util
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import IO, Any, cast
@@ -25,23 +25,31 @@ LINES_AT_ONCE = 4096
 
 
 def write_table(
-    path: str | os.PathLike[str], blocks: Iterable[Block], *, columns: Mapping[str, str] | None = None
+    path: str | os.PathLike[str],
+    blocks: Iterable[Block],
+    *,
+    columns: Mapping[str, str] | None = None,
+    exact: Collection[str] = ("value",),
 ) -> int:
     """Write blocks of equally long columns to a csv, tsv (or ``.gz``) or parquet file; return the lines.
 
     The file appears when it is complete: until then a temporary file beside it is written, so whatever goes
     wrong leaves nothing behind and an existing file as it was. In text, numbers keep six significant digits
-    and NaN is empty; in parquet, NaN is null.
+    (fifteen in ``exact`` columns) and NaN is empty; in parquet, NaN is null.
 
     Parameters
     ----------
     path : the file; its suffix says which kind.
     blocks : mappings from column name to array, all with the same columns.
     columns : names to write in place of those in the blocks, such as ``{"row": "userId"}``.
+    exact : columns of the blocks whose numbers are to be read back as they were.
     """
     target, suffix = Path(path), check_table_target(path)
     lines, names = 0, None
-    with replacing(target) as temporary, _opened(temporary, suffix) as write:
+    with (
+        replacing(target) as temporary,
+        _opened(temporary, suffix, {(columns or {}).get(name, name) for name in exact}) as write,
+    ):
         for block in blocks:
             names = _checked_names(block, names)
             renamed = {(columns or {}).get(name, name): np.asarray(block[name]) for name in names}
@@ -64,10 +72,10 @@ def check_table_target(path: str | os.PathLike[str]) -> str:
     return suffix
 
 
-def _opened(path: Path, suffix: str) -> AbstractContextManager[Write]:
+def _opened(path: Path, suffix: str, exact: Collection[str]) -> AbstractContextManager[Write]:
     if suffix in PARQUET_SUFFIXES:
         return _parquet_file(path)
-    return _text_file(path, "\t" if suffix.startswith(".tsv") else ",", suffix.endswith(".gz"))
+    return _text_file(path, "\t" if suffix.startswith(".tsv") else ",", suffix.endswith(".gz"), exact)
 
 
 def _checked_names(block: Block, names: list[str] | None) -> list[str]:
@@ -99,25 +107,28 @@ def _parquet_file(path: Path) -> Iterator[Write]:
 
 
 @contextmanager
-def _text_file(path: Path, delimiter: str, packed: bool) -> Iterator[Write]:
+def _text_file(path: Path, delimiter: str, packed: bool, exact: Collection[str]) -> Iterator[Write]:
     with ExitStack() as stack:
         file: IO[bytes] = stack.enter_context(open(path, "xb"))
         if packed:
-            file = cast(IO[bytes], stack.enter_context(gzip.GzipFile("", "wb", 6, file)))
+            file = cast(IO[bytes], stack.enter_context(gzip.GzipFile("", "wb", 6, file, mtime=0)))
 
         def write(block: Block) -> None:
             if file.tell() == 0:
                 file.write((delimiter.join(_quoted(list(block), delimiter)) + "\n").encode())
             for start in range(0, len(next(iter(block.values()))), LINES_AT_ONCE):
                 part = {name: column[start : start + LINES_AT_ONCE] for name, column in block.items()}
-                file.write(_format_lines(part, delimiter).encode())
+                file.write(_format_lines(part, delimiter, exact).encode())
 
         yield write
 
 
-def _format_lines(block: Block, delimiter: str) -> str:
+def _format_lines(block: Block, delimiter: str, exact: Collection[str]) -> str:
     """All lines of a block by one formatting operation, which is what makes it fast."""
-    formats, columns = zip(*(_format_column(column, delimiter) for column in block.values()), strict=True)
+    formats, columns = zip(
+        *(_format_column(column, delimiter, ".15g" if name in exact else ".6g") for name, column in block.items()),
+        strict=True,
+    )
     length, width = len(columns[0]), len(columns)
     cells: list[Any] = [None] * (length * width)
     for k, column in enumerate(columns):
@@ -126,12 +137,12 @@ def _format_lines(block: Block, delimiter: str) -> str:
     return (template * length) % tuple(cells)
 
 
-def _format_column(column: NDArray[Any], delimiter: str) -> tuple[str, list[Any]]:
+def _format_column(column: NDArray[Any], delimiter: str, notation: str) -> tuple[str, list[Any]]:
     """A format for every cell of a column, and the cells to be formatted."""
     if column.dtype.kind == "f":
         if not np.isnan(column).any():
-            return "%.6g", column.tolist()
-        return "%s", ["" if cell != cell else f"{cell:.6g}" for cell in column.tolist()]
+            return f"%{notation}", column.tolist()
+        return "%s", ["" if cell != cell else f"%{notation}" % cell for cell in column.tolist()]
     if column.dtype.kind == "b":
         return "%s", np.where(column, "true", "false").tolist()
     if column.dtype.kind in "iu":

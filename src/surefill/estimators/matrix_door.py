@@ -15,6 +15,9 @@ from surefill.estimators.result import PartialCompletion
 
 def fill(X: Any, result: PartialCompletion) -> NDArray[Any] | sparse.sparray | sparse.spmatrix:
     """Fold in the rows of X and fill the entries that are kept; seen entries stay as they are."""
+    if not _holds_entries(X):
+        untouched: NDArray[Any] | sparse.sparray | sparse.spmatrix = X.copy()
+        return untouched
     observations = Observations.from_matrix(X)
     completion, confidence = result.completion.fold_in(observations), result.confidence.fold_in(observations)
     if sparse.issparse(X):
@@ -25,6 +28,11 @@ def fill(X: Any, result: PartialCompletion) -> NDArray[Any] | sparse.sparray | s
     rows, cols = rows[kept], cols[kept]
     filled[rows, cols] = completion.at(rows, cols)
     return filled
+
+
+def _holds_entries(X: Any) -> bool:
+    """Whether anything was seen; of rows of which nothing was, nothing is trusted."""
+    return bool(np.isfinite(X if isinstance(X, np.ndarray) else X.data).any())
 
 
 def complete_rows(X: Any, result: PartialCompletion) -> NDArray[Any]:

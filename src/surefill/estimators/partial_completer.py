@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from surefill.data import Observations
-from surefill.errors import InputError, invalid_parameter
+from surefill.errors import InputError, invalid_parameter, is_number, is_seed
 from surefill.estimators.matrix_door import complete_rows, fill
 from surefill.estimators.pipeline import Pipeline, choose_completion, choose_confidence, default_tolerance
 from surefill.estimators.result import PartialCompletion
@@ -79,6 +79,7 @@ class PartialCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
         if isinstance(X, Observations):
             observations = X
             self.n_features_in_ = X.shape[1]
+            self.__dict__.pop("feature_names_in_", None)
         else:
             observations = Observations.from_matrix(self._validate_matrix(X, reset=True))
         _require_something_to_learn_from(observations)
@@ -95,12 +96,13 @@ class PartialCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
         return self
 
     def _validate(self) -> None:
-        if self.tolerance is not None and not (_is_number(self.tolerance) and 0 < self.tolerance < np.inf):
+        if self.tolerance is not None and not (is_number(self.tolerance) and 0 < self.tolerance < np.inf):
             raise invalid_parameter("PartialCompleter", "tolerance", "a number above 0, or None", self.tolerance)
-        if not (_is_number(self.delta) and 0 < self.delta < 1):
+        if not (is_number(self.delta) and 0 < self.delta < 1):
             raise invalid_parameter("PartialCompleter", "delta", "a number above 0 and below 1", self.delta)
-        if not isinstance(self.random_state, int | np.integer):
-            raise invalid_parameter("PartialCompleter", "random_state", "a whole number", self.random_state)
+        if not is_seed(self.random_state):
+            expected = "a whole number of at least 0"
+            raise invalid_parameter("PartialCompleter", "random_state", expected, self.random_state)
 
     def _validate_matrix(self, X: Any, *, reset: bool) -> Any:
         return validate_data(
@@ -124,8 +126,10 @@ class PartialCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
     def predict(self, rows: Any, cols: ArrayLike | None = None) -> NDArray[Any]:
         """Values in the data's units at the entries (rows[t], cols[t]), trusted or not.
 
-        Whole numbers are 0-based indices, text is looked up among the labels. ``predict(X)``, with a matrix as the
-        only argument, gives the model's value of every entry of the rows of a dense X, folded in as by ``transform``.
+        Whole numbers are 0-based indices, text is looked up among the labels; for labels that are whole numbers, such
+        as MovieLens ids, ask ``observations_.row_index`` and ``col_index``, or give them as text. ``predict(X)``, with
+        a matrix as the only argument, gives the model's value of every entry of the rows of a dense X, folded in as by
+        ``transform``.
         """
         result = self._fitted()
         if cols is None:
@@ -168,18 +172,21 @@ class PartialCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
         check_is_fitted(self)
         observations: Observations = self.observations_
         i, j = np.atleast_1d(np.asarray(rows)), np.atleast_1d(np.asarray(cols))
-        i = observations.row_index(i) if i.dtype.kind in "UOT" else _checked("rows", i, observations.shape[0])
-        j = observations.col_index(j) if j.dtype.kind in "UOT" else _checked("cols", j, observations.shape[1])
+        i = observations.row_index(i) if _is_text(i) else _checked("rows", i, observations.shape[0])
+        j = observations.col_index(j) if _is_text(j) else _checked("cols", j, observations.shape[1])
         if i.shape != j.shape or i.ndim != 1:
             raise InputError(f"rows and cols must be of one length, a pair per entry; got {i.shape} and {j.shape}.")
         return i, j
 
 
-def _is_number(given: object) -> bool:
-    return isinstance(given, int | float | np.integer | np.floating) and not isinstance(given, bool)
+def _is_text(index: NDArray[Any]) -> bool:
+    """Labels are text; whole numbers are indices, whatever array they come in."""
+    return index.dtype.kind in "UT" or (index.dtype == object and all(isinstance(item, str) for item in index))
 
 
 def _checked(name: str, index: NDArray[Any], size: int) -> NDArray[np.int64]:
+    if index.dtype == object and all(isinstance(item, int) for item in index):
+        index = index.astype(np.int64)
     if index.size and index.dtype.kind not in "iu":
         raise InputError(f"{name} must be 0-based whole numbers or labels; got {index.dtype}.")
     if index.size and (index.min() < 0 or index.max() >= size):

@@ -6,9 +6,7 @@ import importlib.util
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-
-import numpy as np
+from dataclasses import dataclass, field
 
 from surefill.completion import Completion, CompletionAlgorithm, FactorModel
 from surefill.coverage.algorithms import (
@@ -49,14 +47,13 @@ class Pipeline:
         with self._timed("calibration"):
             completion, confidence, _ = self._fit(train)
             at_held_out = confidence.at(held_out.rows, held_out.cols)
-            errors = (completion.at(held_out.rows, held_out.cols) - held_out.values) ** 2
+            errors = held_out.squared_errors(completion.at(held_out.rows, held_out.cols))
             risk = RiskCurve.fit(at_held_out, errors, held_out.counts)
             floor = rounding_threshold(confidence)
             selection = select_by_threshold(at_held_out, errors, held_out.counts, self.tolerance, floor)
         with self._timed("fit"):
             completion, confidence, certificate = self._fit(observations)
-            threshold = max(selection.threshold, rounding_threshold(confidence))
-            selection = replace(selection, threshold=threshold)
+            selection = selection.raised_to(rounding_threshold(confidence))
         guarantee = self._guarantee(selection)
         return PartialCompletion(completion, confidence, risk, selection, certificate, guarantee, self.timings)
 
@@ -116,6 +113,7 @@ def choose_confidence(given: object, shape: tuple[int, int]) -> ConfidenceAlgori
 
 
 def default_tolerance(observations: Observations) -> float:
-    """Half the variance of the observed values: kept entries then explain at least half of it."""
-    mean = np.average(observations.values, weights=observations.counts)
-    return float(np.average((observations.values - mean) ** 2, weights=observations.counts) / 2)
+    """Half the variance of the draws: kept entries then explain at least half of it."""
+    if observations.variance == 0:
+        raise InputError(f"all observed values equal {observations.values[0]:g}, so a tolerance must be given.")
+    return observations.variance / 2

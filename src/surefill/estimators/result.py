@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from surefill.completion import Completion
 from surefill.coverage.algorithms import Certificate, ExtendableConfidence
+from surefill.coverage.confidence import some_cells
 from surefill.data import Observations
 from surefill.risk import Guarantee, RiskCurve, Selection
 
@@ -54,12 +55,7 @@ class PartialCompletion:
 
     def kept_share(self, n_sampled: int = 200_000, random_state: int = 0) -> float:
         """Share of all m x n entries that are kept: exact where there are at most ``n_sampled``, else sampled."""
-        m, n = self.completion.shape
-        if m * n <= n_sampled:
-            cells = np.arange(m * n)
-        else:
-            cells = np.random.default_rng(random_state).integers(m * n, size=n_sampled)
-        return float(self.keeps(cells // n, cells % n).mean())
+        return float(self.keeps(*some_cells(self.completion.shape, n_sampled, random_state)).mean())
 
     def summary(self, observations: Observations) -> dict[str, object]:
         """What was found, as plain numbers and sentences ready for JSON."""
@@ -67,6 +63,7 @@ class PartialCompletion:
         return {
             "rows": m,
             "columns": n,
+            "columns_read": list(observations.names),
             "observed_cells": len(observations),
             "draws": observations.n_draws,
             "cells_with_differing_repeats": observations.disagreements,

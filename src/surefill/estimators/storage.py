@@ -36,6 +36,12 @@ STORABLE: dict[str, Any] = {
 }  # fmt: skip
 """Every kind of object that a model file may hold; nothing else is ever built from a file."""
 
+UNREADABLE = (
+    OSError, ValueError, LookupError, EOFError, TypeError, AttributeError, RuntimeError, MemoryError,
+    zipfile.BadZipFile, zlib.error,
+)  # fmt: skip
+"""What reading a damaged, foreign or forged file may raise."""
+
 Arrays = dict[str, NDArray[Any]]
 
 
@@ -49,7 +55,7 @@ def save(completer: PartialCompleter, path: str | Path) -> None:
         "feature_names": getattr(completer, "feature_names_in_", None),
     }
     header = {"format": FORMAT, "version": VERSION, "content": _pack(content, arrays)}
-    arrays[HEADER] = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
+    arrays[HEADER] = np.frombuffer(json.dumps(header, allow_nan=False).encode(), dtype=np.uint8)
     target = Path(path)
     check_folder(target)
     with replacing(target) as partial, open(partial, "wb") as file:
@@ -63,36 +69,37 @@ def load(path: str | Path) -> PartialCompleter:
         with open(target, "rb") as file, np.load(file, allow_pickle=False) as stored:
             arrays = {name: stored[name] for name in stored.files}
         header = json.loads(arrays.pop(HEADER).tobytes())
-        known = header["format"] == FORMAT
+        known = header["format"] == FORMAT and header["version"] == VERSION
     except FileNotFoundError:
         raise InputError(f"{target} does not exist.") from None
-    except (
-        OSError,
-        ValueError,
-        KeyError,
-        EOFError,
-        TypeError,
-        AttributeError,
-        zipfile.BadZipFile,
-        zlib.error,
-    ):
+    except UNREADABLE:
         raise InputError(f"{target} is not a surefill model, or it is damaged.") from None
-    if not known or header["version"] != VERSION:
+    if not known:
         raise InputError(f"{target} was written by another version of surefill; this one reads version {VERSION}.")
     try:
-        content = _unpack(header["content"], arrays)
-        completer = PartialCompleter(**content["parameters"])
-        completer.result_, completer.observations_ = content["result"], content["observations"]
-        completer.n_features_in_ = completer.observations_.shape[1]
-        if content["feature_names"] is not None:
-            completer.feature_names_in_ = content["feature_names"].astype(object)
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError):
+        return _rebuilt(_unpack(header["content"], arrays))
+    except UNREADABLE:
         raise InputError(f"{target} is a damaged surefill model.") from None
+
+
+def _rebuilt(content: dict[str, Any]) -> PartialCompleter:
+    completer = PartialCompleter(**content["parameters"])
+    completer._validate()
+    completer.result_, completer.observations_ = content["result"], content["observations"]
+    if not (isinstance(completer.result_, PartialCompletion) and isinstance(completer.observations_, Observations)):
+        raise TypeError
+    if completer.result_.completion.shape != completer.observations_.shape:
+        raise ValueError
+    completer.n_features_in_ = completer.observations_.shape[1]
+    if content["feature_names"] is not None:
+        completer.feature_names_in_ = content["feature_names"].astype(object)
     return completer
 
 
 def _pack(value: Any, arrays: Arrays) -> Any:
     """A JSON tree for ``value``; its arrays go to ``arrays`` and leave their key behind."""
+    if isinstance(value, float) and not np.isfinite(value):
+        return {"float": repr(value)}
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, np.generic):
@@ -118,6 +125,8 @@ def _unpack(tree: Any, arrays: Arrays) -> Any:
     """The inverse of :func:`_pack`."""
     if not isinstance(tree, dict):
         return tree
+    if "float" in tree:
+        return float(tree["float"])
     if "array" in tree:
         return arrays[tree["array"]]
     if "tuple" in tree:

@@ -8,11 +8,12 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from surefill.errors import invalid_parameter
+from surefill.errors import InputError, invalid_parameter
 from surefill.estimators.partial_completer import PartialCompleter
 
 Entries = Literal["kept", "missing", "all"]
 BLOCK_CELLS = 1 << 18
+MOST_CELLS = 10**11
 
 
 def iterate_table(completer: PartialCompleter, entries: Entries = "kept") -> Iterator[dict[str, NDArray[Any]]]:
@@ -24,6 +25,8 @@ def iterate_table(completer: PartialCompleter, entries: Entries = "kept") -> Ite
     if entries not in ("kept", "missing", "all"):
         raise invalid_parameter("iterate_table", "entries", "'kept', 'missing' or 'all'", entries)
     m, n = completer.observations_.shape
+    if m * n > MOST_CELLS:
+        raise InputError(f"a table of {m} x {n} cells is too long to list; ask predict about the entries you need.")
     for start in range(0, m * n, BLOCK_CELLS):
         cells = np.arange(start, min(start + BLOCK_CELLS, m * n))
         yield _block(completer, cells // n, cells % n, entries)

@@ -35,7 +35,7 @@ def over_ranges(work: Callable[[int, int], None], starts: NDArray[np.int64]) -> 
     Groups are independent, so the result does not depend on the number of cores.
     """
     n_groups, n_entries = len(starts) - 1, int(starts[-1])
-    n_ranges = min(os.cpu_count() or 1, max(1, n_entries // 4096), n_groups)
+    n_ranges = min(len(os.sched_getaffinity(0)), max(1, n_entries // 4096), n_groups)
     if n_ranges <= 1:
         work(0, n_groups)
         return

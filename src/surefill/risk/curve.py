@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.isotonic import IsotonicRegression
 
+from surefill.errors import InputError
+
 Array = NDArray[np.float64]
 
 
@@ -21,6 +23,10 @@ class RiskCurve:
 
     confidence: Array
     risk: Array
+
+    def __post_init__(self) -> None:
+        if self.confidence.shape != self.risk.shape or not np.isfinite(self.risk).all():
+            raise InputError("a risk curve needs one finite risk per confidence.")
 
     @classmethod
     def fit(cls, confidence: Array, squared_error: Array, weight: ArrayLike) -> RiskCurve:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from surefill.coverage import Confidence
+from surefill.coverage.confidence import Confidence, some_cells
 
 Array = NDArray[np.float64]
 
 FEWEST_HELD_OUT = 10
 UNTESTED = 0.05
+ROUNDING = 1e-9
+
+BY_TOLERANCE = "the tolerance"
+BY_SUPPORT = "how much of the matrix the observations support"
+BY_TESTS = "how weakly supported the entries are on which errors could be measured"
 
 
 @dataclass(frozen=True)
@@ -26,7 +31,8 @@ class Selection:
     held_out_error : mean squared error of the kept held-out entries; None where none are kept.
     held_out_share : share of the held-out entries that are kept.
     n_held_out : how many entries were held out.
-    sentence : all of this in words.
+    limited_by : what stopped the threshold from going lower.
+    finding : all of this in words, but for the limit.
     """
 
     threshold: float
@@ -34,11 +40,23 @@ class Selection:
     held_out_error: float | None
     held_out_share: float
     n_held_out: int
-    sentence: str
+    limited_by: str
+    finding: str
+
+    @property
+    def sentence(self) -> str:
+        """What was found, and why not more is kept."""
+        return f"{self.finding} What keeps it from being larger is {self.limited_by}."
 
     def keeps(self, confidence: ArrayLike) -> NDArray[np.bool_]:
-        """Whether entries of the given confidences are kept."""
-        return np.asarray(confidence, dtype=np.float64) >= self.threshold
+        """Whether entries of the given confidences are kept; those within rounding of the threshold are."""
+        return np.asarray(confidence, dtype=np.float64) >= self.threshold - ROUNDING
+
+    def raised_to(self, floor: float) -> Selection:
+        """The same selection with a threshold of at least ``floor``, the rounding of the final confidence."""
+        if floor <= self.threshold:
+            return self
+        return replace(self, threshold=floor, limited_by=BY_SUPPORT)
 
 
 @dataclass(frozen=True)
@@ -68,18 +86,20 @@ def select_by_threshold(
     running = np.cumsum((squared_error * count)[order]) / np.cumsum(count[order])
     ends_tie = np.r_[ranked[:-1] > ranked[1:], True]
     enough = np.arange(1, len(ranked) + 1) >= FEWEST_HELD_OUT
-    candidates = ends_tie & enough & (ranked >= max(floor, np.quantile(confidence, UNTESTED)))
+    tested = float(np.quantile(confidence, UNTESTED))
+    candidates = ends_tie & enough & (ranked >= max(floor, tested))
     allowed = np.flatnonzero(candidates & (running <= tolerance))
     if allowed.size == 0:
-        sentence = _why_nothing(len(ranked), running[candidates], tolerance)
-        return Selection(np.inf, tolerance, None, 0.0, len(ranked), sentence)
+        finding, limit = _why_nothing(len(ranked), running[candidates], tolerance)
+        return Selection(np.inf, tolerance, None, 0.0, len(ranked), limit, finding)
     last = int(allowed[-1])
     share = float(count[order][: last + 1].sum() / count.sum())
-    sentence = (
+    finding = (
         f"{share:.0%} of {len(ranked)} held-out entries were kept, with mean squared error {running[last]:.4g} "
         f"where {tolerance:.4g} was asked."
     )
-    return Selection(float(ranked[last]), tolerance, float(running[last]), share, len(ranked), sentence)
+    limit = BY_TOLERANCE if candidates[last + 1 :].any() else BY_SUPPORT if floor > tested else BY_TESTS
+    return Selection(float(ranked[last]), tolerance, float(running[last]), share, len(ranked), limit, finding)
 
 
 def rounding_threshold(confidence: Confidence, n_sampled: int = 200_000, random_state: int = 0) -> float:
@@ -88,23 +108,28 @@ def rounding_threshold(confidence: Confidence, n_sampled: int = 200_000, random_
     The paper rounds C at random to a set whose size is within 1 of |C|; this is its deterministic counterpart.
     Exact where the matrix has at most ``n_sampled`` entries, estimated on a sample of them elsewhere.
     """
-    m, n = confidence.shape
-    cells = np.arange(m * n)
-    if m * n > n_sampled:
-        cells = np.random.default_rng(random_state).integers(m * n, size=n_sampled)
-    ranked = np.sort(confidence.at(cells // n, cells % n))[::-1]
+    ranked = np.sort(confidence.at(*some_cells(confidence.shape, n_sampled, random_state)))[::-1]
     size = int(ranked.sum() + 1e-9)
     fits = np.flatnonzero(np.r_[ranked[:-1] > ranked[1:], True] & (np.arange(1, len(ranked) + 1) <= size))
     return float(ranked[fits[-1]]) if fits.size else np.inf
 
 
-def _why_nothing(n_held_out: int, errors: Array, tolerance: float) -> str:
+def _why_nothing(n_held_out: int, errors: Array, tolerance: float) -> tuple[str, str]:
+    """Why no set is kept: what was found, and the limit."""
+    if n_held_out < FEWEST_HELD_OUT:
+        return (
+            f"Nothing is kept: only {n_held_out} entries could be held out to judge by, and at least {FEWEST_HELD_OUT} "
+            "are needed.",
+            "the number of observations",
+        )
     if errors.size == 0:
         return (
             f"Nothing is kept: fewer than {FEWEST_HELD_OUT} of the {n_held_out} held-out entries are supported by the "
-            "others, too few to judge any set by; observe more entries."
+            "others, too few to judge any set by; observe more entries.",
+            BY_SUPPORT,
         )
     return (
         f"Nothing is kept: the best held-out set has mean squared error {errors.min():.4g}, above the tolerance "
-        f"{tolerance:.4g}; raise the tolerance to at least that or observe more entries."
+        f"{tolerance:.4g}; raise the tolerance to at least that or observe more entries.",
+        BY_TOLERANCE,
     )

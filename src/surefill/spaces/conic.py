@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from surefill.errors import InputError, MissingExtraError
+from surefill.errors import InputError, MissingExtraError, SolverError
 from surefill.spaces.grams import factor_gram
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def attempts(problem: Any, plan: tuple[Attempt, ...]) -> Iterator[None]:
         else:
             failures.append(f"{solver} at {accuracy:g}: {failure}")
     if len(failures) == len(plan):
-        raise RuntimeError(f"the conic solvers gave no answer ({'; '.join(failures)}).")
+        raise SolverError(f"the conic solvers gave no answer ({'; '.join(failures)}).")
 
 
 def first_tight(answers: Iterable[Answer], gap: Callable[[Answer], float], target: float) -> Answer:

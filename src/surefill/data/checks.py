@@ -1,0 +1,121 @@
+"""What observations must be like, each fault in one sentence."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from surefill.data.units import UnitMap
+from surefill.errors import InputError
+
+MAX_CELLS = np.iinfo(np.int64).max
+LARGEST_VALUE = 1e100
+
+
+def as_indices(name: str, given: ArrayLike) -> NDArray[np.int64]:
+    """0-based indices, one per draw."""
+    array = np.asarray(given)
+    if array.ndim != 1:
+        raise InputError(f"{name} must be one-dimensional; got {array.ndim} dimensions.")
+    if array.size and array.dtype.kind not in "iu":
+        raise InputError(f"{name} must be 0-based integer indices; got {array.dtype}. Labels go in {name[:-1]}_labels.")
+    if array.size and (array.min() < 0 or array.max() > MAX_CELLS - 1):
+        outlier = int(np.argmin(array)) if array.min() < 0 else int(np.argmax(array))
+        raise InputError(f"{name} must be 0 or more, and below 2^63; item {outlier} is {int(array[outlier])}.")
+    return array.astype(np.int64, copy=False)
+
+
+def as_values(given: ArrayLike) -> NDArray[np.float64]:
+    """Finite numbers, one per draw, in an array of our own."""
+    try:
+        array = np.array(given, dtype=np.float64, ndmin=1)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"values must be numbers: {error}.") from None
+    if array.ndim != 1:
+        raise InputError(f"values must be one-dimensional; got {array.ndim} dimensions.")
+    if array.size == 0:
+        raise InputError("there are no observations: at least one (row, column, value) is needed.")
+    bad = np.flatnonzero(~np.isfinite(array))
+    if bad.size:
+        raise InputError(f"values must be finite; item {int(bad[0])} is {array[bad[0]]}. Leave unseen entries out.")
+    largest = int(np.argmax(np.abs(array)))
+    if abs(array[largest]) > LARGEST_VALUE:
+        raise InputError(f"values must be at most {LARGEST_VALUE:g} in size; item {largest} is {array[largest]:g}.")
+    return array
+
+
+def as_counts(given: ArrayLike | None, length: int) -> NDArray[np.int64]:
+    """How often each draw was seen; once where nothing is given."""
+    if given is None:
+        return np.ones(length, dtype=np.int64)
+    array = np.asarray(given)
+    if array.shape != (length,) or array.dtype.kind not in "iu" or array.min() < 1 or array.max() > 2**31:
+        raise InputError("counts must hold one integer from 1 to 2^31 per observation.")
+    return array.astype(np.int64)
+
+
+def as_scatter(given: ArrayLike | None, length: int) -> NDArray[np.float64]:
+    """Squared deviations within each draw; none where nothing is given."""
+    if given is None:
+        return np.zeros(length)
+    array = np.array(given, dtype=np.float64)
+    if array.shape != (length,) or not (np.isfinite(array) & (array >= 0)).all():
+        raise InputError("scatter must hold one finite number of at least 0 per observation.")
+    return array
+
+
+def as_labels(name: str, given: ArrayLike | None) -> NDArray[Any] | None:
+    """Distinct names, text where they are objects."""
+    if given is None:
+        return None
+    array = np.array(given)
+    array = array.astype(str) if array.dtype == object else array
+    if array.ndim != 1:
+        raise InputError(f"{name} must be one-dimensional; got {array.ndim} dimensions.")
+    if len(np.unique(array)) != len(array):
+        raise InputError(f"{name} must be distinct; {len(array) - len(np.unique(array))} are repeated.")
+    return array
+
+
+def resolve_shape(
+    shape: tuple[int, int] | None,
+    i: NDArray[np.int64],
+    j: NDArray[np.int64],
+    labels: tuple[NDArray[Any] | None, NDArray[Any] | None],
+) -> tuple[int, int]:
+    """The shape given, or the smallest that holds all labels or indices; both axes checked against it."""
+    if shape is not None and not (len(np.atleast_1d(shape)) == 2 and all(float(size) == int(size) for size in shape)):
+        raise InputError(f"shape must be two whole numbers, rows and columns; got {shape}.")
+    sizes = []
+    for axis, (name, index, names) in enumerate([("rows", i, labels[0]), ("cols", j, labels[1])]):
+        needed = int(index.max()) + 1
+        size = int(shape[axis]) if shape is not None else len(names) if names is not None else needed
+        if needed > size:
+            raise InputError(
+                f"{name} must be below {size} to fit the shape; item {int(np.argmax(index))} is {needed - 1}."
+            )
+        if names is not None and len(names) != size:
+            raise InputError(f"{name[:-1]}_labels must name all {size} {name}; got {len(names)}.")
+        sizes.append(size)
+    if sizes[0] > MAX_CELLS // sizes[1]:
+        raise InputError(f"shape {sizes[0]} x {sizes[1]} has more than 2^63 cells, too many to number.")
+    return sizes[0], sizes[1]
+
+
+def resolve_bounds(bounds: tuple[float, float] | None, y: NDArray[np.float64]) -> tuple[float, float]:
+    """The bounds given, checked against the values, or the range seen."""
+    seen = float(y.min()), float(y.max())
+    if bounds is None:
+        return seen
+    if len(np.atleast_1d(bounds)) != 2:
+        raise InputError(f"bounds must be two numbers, low and high; got {bounds}.")
+    low, high = float(bounds[0]), float(bounds[1])
+    if bounds != seen:
+        UnitMap(low, high)
+    outside = np.flatnonzero((y < low) | (y > high))
+    if outside.size:
+        first = int(outside[0])
+        raise InputError(f"values must lie within bounds ({low:g}, {high:g}); item {first} is {y[first]:g}.")
+    return low, high
