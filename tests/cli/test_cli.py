@@ -7,7 +7,9 @@ import pytest
 
 from surefill import load, read_observations
 from surefill.cli import main
+from surefill.cli.progress import ProgressBars
 from surefill.datasets import make_low_rank
+from surefill.loop import Progress
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +36,7 @@ def test_complete_writes_a_table_and_says_what_it_did(ratings, tmp_path, capsys)
     assert run("complete", ratings, "-o", out, *options) == 0
     said = capsys.readouterr().out
     assert "Filled " in said
-    assert "rows (user)" in said
+    assert "Rows are user, columns item, values rating." in said
     assert "No promise" in said
     header, *lines = out.read_text().splitlines()
     assert header == "user,item,rating,confidence,risk,keep,observed"
@@ -108,14 +110,27 @@ def test_bad_input_is_one_sentence_exit_code_2_and_no_file(tmp_path, capsys, con
     assert [path.name for path in tmp_path.iterdir()] == ["in.csv"]
 
 
-def test_a_bad_output_is_refused_before_the_work(ratings, tmp_path, capsys):
+def test_a_bad_output_is_refused_before_the_work(ratings, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("surefill.cli.complete._read", None)
     for out, sentence in ((tmp_path / "no" / "out.csv", "does not exist"), (tmp_path / "out.xls", "must end in")):
         assert run("complete", ratings, "-o", out) == 2
         assert sentence in capsys.readouterr().err
-    assert run("complete", tmp_path / "missing.csv", "-o", tmp_path / "out.csv") == 2
-    assert "missing.csv" in capsys.readouterr().err
     assert run("complete", ratings) == 2
     assert "Try 'surefill complete --help'" in capsys.readouterr().err
+
+
+def test_a_missing_file_is_said(tmp_path, capsys):
+    assert run("complete", tmp_path / "missing.csv", "-o", tmp_path / "out.csv") == 2
+    assert "missing.csv does not exist" in capsys.readouterr().err
+
+
+def test_bars_follow_the_steps():
+    bars = ProgressBars()
+    for step in (1, 2):
+        bars(Progress("fitting", step, 5, 0.1, 1.0))
+    (task,) = bars._bars.tasks
+    assert (task.description, task.completed, task.total) == ("fitting", 2, 5)
+    assert list(bars.track("ab", "writing")) == ["a", "b"]
 
 
 def test_nothing_given_is_overwritten(ratings, tmp_path, capsys):
@@ -145,7 +160,8 @@ def test_a_fault_while_writing_leaves_neither_table_nor_model(ratings, tmp_path,
 def test_a_pipe_and_a_typed_tab_are_read(ratings, tmp_path):
     code = "from surefill.cli import main; main()"
     out = tmp_path / "out.csv"
-    piped = f"{sys.executable} -c '{code}' complete <(tr , '\\t' < {ratings}) -o {out} --delimiter '\\t' --confidence posterior"
+    options = f"-o {out} --delimiter '\\t' --confidence posterior"
+    piped = f"{sys.executable} -c '{code}' complete <(tr , '\\t' < {ratings}) {options}"
     done = subprocess.run(["bash", "-c", piped], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert out.exists()

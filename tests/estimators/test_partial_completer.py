@@ -11,6 +11,7 @@ from surefill import CoverageProgram, FactorModel, Observations, PartialComplete
 from surefill.datasets import load_movielens, make_blocks, make_low_rank
 from surefill.errors import InputError
 from surefill.loop import Status
+from surefill.risk import rounding_threshold
 
 
 @parametrize_with_checks([PartialCompleter()])
@@ -40,6 +41,7 @@ def test_blocks_are_kept_and_what_lies_between_is_not(blocks):
     kept = completer.result_.selection.keeps(confidence)
     unseen = np.isnan(sim.observations.dense())
     assert kept.sum() <= confidence.sum()
+    assert completer.result_.selection.threshold >= rounding_threshold(completer.result_.confidence)
     assert kept[sim.support].mean() > 0.85
     assert kept[sim.support & unseen].mean() > 0.5
     assert kept[~sim.support].mean() < 0.02

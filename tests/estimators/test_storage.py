@@ -45,6 +45,17 @@ def test_column_names_survive(seen, tmp_path):
     assert load(tmp_path / "model").get_feature_names_out().tolist() == list(X.columns)
 
 
+def test_the_header_is_plain_json_even_where_nothing_is_kept(seen, tmp_path):
+    PartialCompleter(1e-9, confidence="posterior").fit(seen).save(tmp_path / "model")
+
+    def refuse(name):
+        raise AssertionError(name)
+
+    with np.load(tmp_path / "model") as file:
+        json.loads(file[storage.HEADER].tobytes(), parse_constant=refuse)
+    assert load(tmp_path / "model").result_.selection.threshold == np.inf
+
+
 def test_there_is_no_pickle_in_the_file(seen, tmp_path):
     PartialCompleter(confidence="posterior").fit(seen).save(tmp_path / "model")
     with zipfile.ZipFile(tmp_path / "model") as archive:
@@ -54,7 +65,9 @@ def test_there_is_no_pickle_in_the_file(seen, tmp_path):
         assert all(arrays[name].dtype != object for name in arrays.files)
 
 
-@pytest.mark.parametrize("damage", ["cut", "flip", "foreign", "empty", "text", "version", "kind", "field"])
+@pytest.mark.parametrize(
+    "damage", ["cut", "flip", "foreign", "empty", "text", "version", "kind", "field", "short", "nan", "parameter"]
+)
 def test_a_damaged_or_foreign_file_is_refused_with_a_sentence(seen, tmp_path, damage):
     path = tmp_path / "model"
     PartialCompleter(confidence="posterior").fit(seen).save(path)
@@ -77,6 +90,12 @@ def test_a_damaged_or_foreign_file_is_refused_with_a_sentence(seen, tmp_path, da
     else:
         if damage == "version":
             header["version"] = 99
+        elif damage == "parameter":
+            header["content"]["dict"]["parameters"]["dict"]["tolerance"] = "abc"
+        elif damage in ("short", "nan"):
+            fields = header["content"]["dict"]["result"]["fields"]["completion"]["fields"]
+            key = fields["row_solution"]["array"]
+            arrays[key] = arrays[key][:2] if damage == "short" else arrays[key] * np.nan
         elif damage == "kind":
             header["content"]["dict"]["result"]["kind"] = "os.system"
         else:

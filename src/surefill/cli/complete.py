@@ -164,11 +164,12 @@ class CountedBlocks:
 def describe(summary: dict[str, Any]) -> str:
     """The summary for a person."""
     row, column, value = summary["columns_read"]
+    names = f" Rows are {row}, columns {column}, values {value}." if row != "row" else ""
     missing = summary["rows"] * summary["columns"] - summary["observed_cells"]
     share = summary["filled_cells"] / missing if missing else 0.0
     lines = [
-        f"Read {summary['observed_cells']:,} observed cells of {summary['rows']:,} rows ({row}) and "
-        f"{summary['columns']:,} columns ({column}); values are {value}.",
+        f"Read {summary['observed_cells']:,} observed cells of {summary['rows']:,} rows and "
+        f"{summary['columns']:,} columns.{names}",
         f"Filled {summary['filled_cells']:,} of {missing:,} missing cells ({share:.1%}) at tolerance "
         f"{summary['tolerance']:.4g}.",
         summary["selection"],
