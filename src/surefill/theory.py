@@ -39,15 +39,9 @@ class ProgramParameters:
 
 @dataclass(frozen=True)
 class SampleSize:
-    """The draws a theorem asks for beside the draws there are, if the unknown constant is ``constant``.
+    """The draws that a theorem asks for at ``eps``, the draws there are, and the eps that those would buy.
 
-    Attributes
-    ----------
-    n_draws : N, the draws at hand.
-    required : the draws that the theorem asks for at ``eps``.
-    eps : the mean squared error asked for, on the [-1, 1] scale.
-    achievable_eps : the one that ``n_draws`` would buy.
-    constant : what the constant in the paper's O(.) was taken to be.
+    Errors are on the [-1, 1] scale, and the constant that the paper does not state is taken as ``constant``.
     """
 
     n_draws: int
@@ -83,9 +77,6 @@ def sample_complexity_max_norm(
 
     With that many draws, sample and population squared losses differ by at most ``eps`` for every matrix of
     max-norm at most ``K``, with probability 1 - ``delta``. The paper does not state the constant.
-
-    >>> sample_complexity_max_norm(0.1, 0.05, 1.0, (30, 20))
-    5300
     """
     owner = "sample_complexity_max_norm"
     return _draws(owner, eps, delta, _class_size(owner, shape, K, None), constant)

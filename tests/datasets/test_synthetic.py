@@ -118,13 +118,15 @@ def test_half_is_half_without_structure():
 
 
 def test_each_row_has_a_stretch_of_its_own():
-    support = make_pattern("idiosyncratic", (40, 12), random_state=1).support
+    """All lengths occur; the rows of length 2 see neighbours on one circle, whose order is not the columns'."""
+    support = make_pattern("idiosyncratic", (2000, 12), random_state=1).support
     lengths = support.sum(axis=1)
-    assert lengths.min() >= 1
-    assert len(np.unique(lengths)) > 6
-    assert len(np.unique(support, axis=0)) > 20
-    pairs = support.T.astype(int) @ support.astype(int)
-    assert len(np.unique(pairs)) > 3
+    np.testing.assert_array_equal(np.unique(lengths), np.arange(1, 13))
+    np.testing.assert_allclose(np.bincount(lengths)[1:], 2000 / 12, rtol=0.3)
+    neighbours = np.unique(support[lengths == 2], axis=0)
+    assert len(neighbours) == 12
+    np.testing.assert_array_equal(neighbours.sum(axis=0), 2)
+    assert any(np.diff(np.flatnonzero(pair))[0] not in (1, 11) for pair in neighbours)
 
 
 def test_support_is_that_of_the_sampling_distribution():
