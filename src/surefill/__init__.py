@@ -17,10 +17,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from surefill import completion as completion
     from surefill import datasets as datasets
+    from surefill import theory as theory
     from surefill.completion import FactorModel as FactorModel
     from surefill.coverage import Coverage as Coverage
     from surefill.coverage import CoverageProgram as CoverageProgram
+    from surefill.coverage import OfflineCompletion as OfflineCompletion
     from surefill.coverage import PosteriorVariance as PosteriorVariance
+    from surefill.coverage import complete_partially as complete_partially
+    from surefill.coverage import round_confidence as round_confidence
     from surefill.coverage import solve_coverage as solve_coverage
     from surefill.data import Observations as Observations
     from surefill.data import UnitMap as UnitMap
@@ -45,7 +49,10 @@ __version__ = "0.1.0"
 
 _HOME = {
     "completion": ["FactorModel"],
-    "coverage": ["Coverage", "CoverageProgram", "PosteriorVariance", "solve_coverage"],
+    "coverage": [
+        "Coverage", "CoverageProgram", "OfflineCompletion", "PosteriorVariance", "complete_partially",
+        "round_confidence", "solve_coverage",
+    ],
     "data": [
         "Observations", "UnitMap", "read_observations", "split_entries", "split_folds", "split_rows", "write_table",
     ],
@@ -53,13 +60,14 @@ _HOME = {
     "errors": ["InputError", "MissingExtraError"],
     "estimators": ["PartialCompleter", "PartialCompletion", "iterate_table", "load"],
     "spaces": ["MaxNorm", "TraceNorm", "VersionSpace", "max_norm", "trace_norm"],
+    "theory": [],
 }  # fmt: skip
 """Public names by module; each module is imported when one of its names is first used, so that ``import surefill``
 and the command line's help stay quick."""
 
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 
-__all__ = sorted([*_MODULE_OF, "completion", "datasets"])
+__all__ = sorted([*_MODULE_OF, "completion", "datasets", "theory"])
 
 
 def __getattr__(name: str) -> Any:

@@ -2,19 +2,29 @@
 
 from surefill.coverage.algorithms import Certificate, ConfidenceAlgorithm, CoverageProgram, PosteriorVariance, SeenRows
 from surefill.coverage.confidence import Confidence, DenseConfidence
+from surefill.coverage.guarantee import Condition, TheoremGuarantee
+from surefill.coverage.offline import OfflineCompletion, complete_partially
 from surefill.coverage.posterior import PosteriorConfidence
+from surefill.coverage.rounding import expected_sign_rounded, round_confidence, sign_round
 from surefill.coverage.solve import Coverage, CoverageStatus, solve_coverage
 
 __all__ = [
     "Certificate",
+    "Condition",
     "Confidence",
     "ConfidenceAlgorithm",
     "Coverage",
     "CoverageProgram",
     "CoverageStatus",
     "DenseConfidence",
+    "OfflineCompletion",
     "PosteriorConfidence",
     "PosteriorVariance",
     "SeenRows",
+    "TheoremGuarantee",
+    "complete_partially",
+    "expected_sign_rounded",
+    "round_confidence",
+    "sign_round",
     "solve_coverage",
 ]

@@ -1,6 +1,7 @@
 """Matrices with known truth, and real ones that people compare on."""
 
 from surefill.datasets.movielens import load_movielens
+from surefill.datasets.patterns import make_pattern
 from surefill.datasets.synthetic import Simulation, make_blocks, make_low_rank
 
-__all__ = ["Simulation", "load_movielens", "make_blocks", "make_low_rank"]
+__all__ = ["Simulation", "load_movielens", "make_blocks", "make_low_rank", "make_pattern"]

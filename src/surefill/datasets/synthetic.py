@@ -11,14 +11,17 @@ from surefill.data import Observations
 from surefill.errors import InputError, invalid_parameter
 
 Array = NDArray[np.float64]
+Support = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]
+"""Groups of the rows, groups of the columns, and which pairs of groups are drawn."""
 
 
 @dataclass(frozen=True, eq=False)
 class Simulation:
     """A low-rank truth M* = left right' in [-1, 1], and noisy draws of some of its entries.
 
-    ``row_groups`` and ``col_groups`` say which group each row and column belongs to; the entries that could be
-    drawn at all are those whose groups agree (all of them where there is one group).
+    Every row and every column belongs to a group, ``row_groups`` and ``col_groups``, and ``allowed`` (row groups x
+    column groups) says which pairs of groups are ever drawn: one pair where all entries can be, the diagonal for
+    blocks, and as many groups as rows and columns for a pattern without structure.
     """
 
     observations: Observations
@@ -26,6 +29,7 @@ class Simulation:
     right: Array
     row_groups: NDArray[np.int64]
     col_groups: NDArray[np.int64]
+    allowed: NDArray[np.bool_]
 
     @property
     def truth(self) -> Array:
@@ -38,8 +42,12 @@ class Simulation:
 
     @property
     def support(self) -> NDArray[np.bool_]:
-        """m x n: True where row and column groups agree."""
-        return np.equal.outer(self.row_groups, self.col_groups)
+        """m x n: True where an entry is drawn with positive probability."""
+        return np.asarray(self.allowed[np.ix_(self.row_groups, self.col_groups)])
+
+    def support_at(self, rows: ArrayLike, cols: ArrayLike) -> NDArray[np.bool_]:
+        """Whether the entries (rows[t], cols[t]) are ever drawn, nothing m x n formed."""
+        return np.asarray(self.allowed[self.row_groups[np.asarray(rows)], self.col_groups[np.asarray(cols)]])
 
 
 def make_blocks(
@@ -77,8 +85,8 @@ def make_blocks(
     row_groups, col_groups = np.empty(m, np.int64), np.empty(n, np.int64)
     row_groups[row_order] = np.arange(m) // rows_each
     col_groups[col_order] = np.arange(n) // cols_each
-    left, right = _low_rank_truth((m, n), rank, noise, rng)
-    return Simulation(_observe(rows, cols, left, right, noise, rng), left, right, row_groups, col_groups)
+    allowed = np.eye(n_groups, dtype=bool)
+    return simulate((rows, cols), (row_groups, col_groups, allowed), (m, n), rank, noise, rng, "make_blocks")
 
 
 def make_low_rank(
@@ -104,9 +112,32 @@ def make_low_rank(
     m, n = shape
     n_draws = (m * n + 1) // 2 if n_draws is None else n_draws
     rows, cols = _draw_cells(shape, n_draws, sampling, rng)
-    left, right = _low_rank_truth(shape, rank, noise, rng)
-    groups = np.zeros(m, np.int64), np.zeros(n, np.int64)
-    return Simulation(_observe(rows, cols, left, right, noise, rng), left, right, *groups)
+    return simulate((rows, cols), _support(shape, sampling), shape, rank, noise, rng, "make_low_rank")
+
+
+def simulate(
+    cells: tuple[NDArray[np.int64], NDArray[np.int64]],
+    support: Support,
+    shape: tuple[int, int],
+    rank: int,
+    noise: float,
+    rng: np.random.Generator,
+    owner: str,
+) -> Simulation:
+    """Draws of a random low-rank truth at ``cells``; ``owner`` is named where a parameter is wrong."""
+    left, right = _low_rank_truth(shape, rank, noise, rng, owner)
+    return Simulation(_observe(*cells, left, right, noise, rng), left, right, *support)
+
+
+def _support(shape: tuple[int, int], sampling: ArrayLike | tuple[ArrayLike, ArrayLike] | None) -> Support:
+    """Where the weights are positive: one group, two on each side for a product, or one for each row and column."""
+    m, n = shape
+    if sampling is None:
+        return np.zeros(m, np.int64), np.zeros(n, np.int64), np.ones((1, 1), dtype=bool)
+    if isinstance(sampling, tuple):
+        rows, cols = ((np.asarray(weights) > 0).astype(np.int64) for weights in sampling)
+        return rows, cols, np.array([[False, False], [False, True]])
+    return np.arange(m), np.arange(n), np.asarray(sampling) > 0
 
 
 def _draw_cells(
@@ -132,12 +163,14 @@ def _probabilities(weights: ArrayLike, shape: tuple[int, ...]) -> Array:
     return np.asarray(array / array.sum())
 
 
-def _low_rank_truth(shape: tuple[int, int], rank: int, noise: float, rng: np.random.Generator) -> tuple[Array, Array]:
+def _low_rank_truth(
+    shape: tuple[int, int], rank: int, noise: float, rng: np.random.Generator, owner: str
+) -> tuple[Array, Array]:
     """Rows of norm at most 1 on both sides, so |M*_x| <= 1 by Cauchy-Schwarz; then room is left for the noise."""
     if rank < 1:
-        raise invalid_parameter("make_low_rank", "rank", "a whole number of at least 1", rank)
+        raise invalid_parameter(owner, "rank", "a whole number of at least 1", rank)
     if not 0 <= noise < 1:
-        raise invalid_parameter("make_low_rank", "noise", "at least 0 and below 1", noise)
+        raise invalid_parameter(owner, "noise", "at least 0 and below 1", noise)
     left, right = (rng.normal(size=(size, rank)) for size in shape)
     left /= np.linalg.norm(left, axis=1, keepdims=True)
     right /= np.linalg.norm(right, axis=1, keepdims=True)

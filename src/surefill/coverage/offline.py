@@ -1,0 +1,111 @@
+"""The paper's efficient algorithm end to end: complete, find the confidence, say what is promised."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from surefill.completion import Completion, CompletionAlgorithm, FactorModel
+from surefill.coverage.confidence import Confidence
+from surefill.coverage.guarantee import TheoremGuarantee, guarantee_efficient
+from surefill.coverage.solve import Coverage, solve_coverage
+from surefill.data import Observations
+from surefill.errors import invalid_parameter
+from surefill.theory import ProgramParameters, SampleSize, compare_draws, efficient_parameters
+
+PROGRAMS = ("linear",)
+
+
+@dataclass(frozen=True, eq=False)
+class OfflineCompletion:
+    """(M-hat, C) of the paper's Algorithm 2, the parameters it used, and the standing of its theorem.
+
+    Attributes
+    ----------
+    completion : M-hat, a value for every entry in the data's own units.
+    coverage : the solution of MP 2 with its certificate.
+    parameters : gamma, beta and the completion's accuracy, on the [-1, 1] scale.
+    theory : the draws that the theorem asks for beside those there are.
+    guarantee : what the theorem promises, and which of its conditions hold.
+    eps, delta : the mean squared error asked for, in the data's squared units, and the probability of failure.
+    """
+
+    completion: Completion
+    coverage: Coverage
+    parameters: ProgramParameters
+    theory: SampleSize
+    guarantee: TheoremGuarantee
+    eps: float
+    delta: float
+
+    @property
+    def confidence(self) -> Confidence:
+        """C in [0, 1]^(m x n)."""
+        return self.coverage.confidence
+
+    def __repr__(self) -> str:
+        m, n = self.completion.shape
+        standing = "guarantee conditional" if self.guarantee.applies else "guarantee does not apply"
+        return f"OfflineCompletion({self.coverage.coverage:.6g} of {m * n} cells at eps {self.eps:g}, {standing})"
+
+
+def complete_partially(
+    obs: Observations,
+    *,
+    eps: float,
+    delta: float = 0.05,
+    K: float = 1.0,
+    completion: CompletionAlgorithm | None = None,
+    program: str = "linear",
+    rank: int | None = None,
+    method: str = "auto",
+    gap: float = 0.01,
+    constant: float = 1.0,
+) -> OfflineCompletion:
+    """Algorithm 2: M-hat from a completion algorithm, then C from MP 2 with gamma = e/(2 pi K), beta = gamma^2/2.
+
+    Here e is ``eps`` on the [-1, 1] scale: eps / s^2 where s is half the width of the data's bounds. If Theorem 11
+    applies, then with probability 1 - ``delta`` the mean of (M-hat - M*)^2 weighted by C is at most ``eps`` and
+    |C| >= 1 / (largest probability of a cell). The sample size it asks for grows with 1/eps^4 and is seldom met;
+    ``guarantee`` says which conditions hold, fail, or cannot be checked, and C stands on its own certificate.
+
+    Parameters
+    ----------
+    obs : the sample; ``bounds`` set the scale.
+    eps : mean squared error to allow, in the data's own squared units.
+    delta : probability with which the promise may fail, in (0, 1).
+    K : max-norm, on the [-1, 1] scale, that truth and completion are taken to have at most;
+        ``theory.max_norm_of_rank(k)`` does for rank k.
+    completion : any completion algorithm; a :class:`FactorModel` when not given.
+    program : "linear", the efficient algorithm.
+    rank : largest rank of the adversaries, with the meaning of docs/theorem_with_rank.md; no limit when not given.
+    method, gap : how, and how closely, to solve MP 2; see :func:`solve_coverage`.
+    constant : what to take the unknown constant of the paper's sample sizes for.
+
+    Examples
+    --------
+    >>> from surefill.datasets import make_blocks
+    >>> found = complete_partially(make_blocks((5, 5), n_draws=100).observations, eps=1.0)
+    >>> found.theory.enough, found.guarantee.applies
+    (False, False)
+    >>> bool(found.confidence.coverage >= 25)
+    True
+    """
+    if program not in PROGRAMS:
+        raise invalid_parameter("complete_partially", "program", " or ".join(map(repr, PROGRAMS)), program)
+    for name, number in (("eps", eps), ("K", K)):
+        if not 0 < number < float("inf"):
+            raise invalid_parameter("complete_partially", name, "a positive finite number", number)
+    if not 0 < delta < 1:
+        raise invalid_parameter("complete_partially", "delta", "a number above 0 and below 1", delta)
+    algorithm = FactorModel() if completion is None else completion
+    if not isinstance(algorithm, CompletionAlgorithm) or isinstance(algorithm, type):
+        expected = "None or an object with a fit method such as FactorModel()"
+        raise invalid_parameter("complete_partially", "completion", expected, completion)
+    unit_eps = float(obs.unit.squared_error_to_unit(eps))
+    parameters = efficient_parameters(unit_eps, K)
+    theory = compare_draws(obs.n_draws, program, unit_eps, delta, obs.shape, K=K, constant=constant)
+    completed = algorithm.fit(obs)
+    gamma, beta = parameters.gamma, parameters.beta
+    coverage = solve_coverage(obs, K, gamma=gamma, beta=beta, rank=rank, method=method, gap=gap)
+    guarantee = guarantee_efficient(obs, completed, coverage, parameters, theory, eps=eps, delta=delta, rank=rank)
+    return OfflineCompletion(completed, coverage, parameters, theory, guarantee, float(eps), float(delta))
