@@ -27,7 +27,7 @@ def round_confidence(C: ArrayLike | Confidence, rng: np.random.Generator | int) 
     >>> int(kept.sum()), bool(kept[0, 0]), bool(kept[1, 0])
     (2, True, False)
     """
-    matrix = DenseConfidence(C.dense() if hasattr(C, "dense") else C).dense()
+    matrix = DenseConfidence(np.asarray(C.dense() if hasattr(C, "dense") else C, dtype=np.float64)).dense()
     generator, chances = np.random.default_rng(rng), matrix.ravel()
     kept: NDArray[np.bool_] = np.equal(chances, 1)
     doubtful = generator.permutation(np.flatnonzero((chances > 0) & (chances < 1)))
