@@ -332,3 +332,40 @@ def test_a_matrix_in_a_file_is_not_taken_for_observations(tmp_path):
     with pytest.raises(InputError, match=r"has 9 columns and no header: .*use Observations\.from_matrix"):
         read_observations(tmp_path / "matrix.txt")
     assert len(read_observations(tmp_path / "matrix.txt", row=0, col=1, value=2)) == 1
+
+
+class TestInParts:
+    """Large files are read in parts, one per core; here every file counts as large."""
+
+    @pytest.fixture(autouse=True)
+    def _parts(self, monkeypatch):
+        monkeypatch.setattr("surefill.data.text.SMALLEST_PART", 1)
+        monkeypatch.setattr("surefill.data.text.n_cores", lambda: 3)
+
+    @pytest.mark.parametrize("name", ["{}", "u{}", "é {}"])
+    @pytest.mark.parametrize("n_lines", [1, 2, 3, 7, 100])
+    @pytest.mark.parametrize("end", ["", "\n", "\n\n\n"])
+    def test_parts_add_up_to_the_whole(self, tmp_path, name, n_lines, end):
+        records = [(name.format(k % 7), name.format(k % 5), k / 4) for k in range(n_lines)]
+        text = "\n".join(f"{row},{col},{value}" for row, col, value in records)
+        (tmp_path / "a.csv").write_text(text + end)
+        seen = read_observations(tmp_path / "a.csv", header=False)
+        mean = {}
+        for row, col, value in records:
+            mean.setdefault((row, col), []).append(value)
+        found = zip(seen.row_labels[seen.rows].astype(str), seen.col_labels[seen.cols].astype(str), strict=True)
+        assert list(found) == list(mean)
+        np.testing.assert_allclose(seen.values, [np.mean(values) for values in mean.values()])
+
+    @pytest.mark.parametrize("line", [1, 40, 77, 99])
+    @pytest.mark.parametrize(("bad", "sentence"), [("1,2", "3 fields"), ("1,2,x", "'x'"), (",2,3", "id is empty")])
+    def test_faults_are_found_in_every_part(self, tmp_path, line, bad, sentence):
+        lines = ["a,b,3"] * 100
+        lines[line] = bad
+        (tmp_path / "a.csv").write_text("\n".join(lines))
+        with pytest.raises(InputError, match=rf"line {line + 1}: .*{sentence}"):
+            read_observations(tmp_path / "a.csv")
+
+    def test_quotes_may_span_lines(self, tmp_path):
+        (tmp_path / "a.csv").write_text('"a\nb",x,1\n' * 20 + '"c\nd",y,2\n')
+        assert read_observations(tmp_path / "a.csv").row_labels.tolist() == ["a\nb", "c\nd"]

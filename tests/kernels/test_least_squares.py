@@ -26,19 +26,23 @@ def problem(seed, k=4, sizes=(3, 0, 9, 1), n_other=7):
 def test_the_gradient_of_every_ridge_problem_vanishes(solve_groups, seed):
     starts, other, target, weight, features, penalty = problem(seed)
     solution = np.full((4, 4), np.nan)
-    solve_groups(0, 4, starts, other, target, weight, features, penalty, solution)
+    values = np.full(4, np.nan)
+    solve_groups(0, 4, starts, other, target, weight, features, penalty, solution, values)
     for g in range(4):
         entries = slice(starts[g], starts[g + 1])
         f = features[other[entries]]
         gradient = f.T @ (weight[entries] * (f @ solution[g] - target[entries])) + penalty[g] * solution[g]
         np.testing.assert_allclose(gradient, 0, atol=1e-10)
+        residual = target[entries] - f @ solution[g]
+        value = weight[entries] @ residual**2 + penalty[g] @ solution[g] ** 2
+        assert values[g] == pytest.approx(value, abs=1e-9)
 
 
 @both["solve_groups"]
 def test_only_the_groups_asked_for_are_written(solve_groups):
     starts, other, target, weight, features, penalty = problem(0)
     solution = np.full((4, 4), 7.0)
-    solve_groups(1, 3, starts, other, target, weight, features, penalty, solution)
+    solve_groups(1, 3, starts, other, target, weight, features, penalty, solution, np.empty(4))
     assert (solution[[0, 3]] == 7).all()
     assert (solution[1] == 0).all()
 

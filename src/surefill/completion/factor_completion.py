@@ -71,7 +71,7 @@ class FactorCompletion:
             self,
             shape=observations.shape,
             row_ids=side.groups.ids,
-            row_solution=side.solve(self.col_solution, self.penalty),
+            row_solution=side.solve(self.col_solution, self.penalty)[0],
         )
 
     def row_side(self, observations: Observations) -> RidgeSide:

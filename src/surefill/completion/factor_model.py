@@ -11,6 +11,7 @@ import numpy as np
 from surefill.completion.factor_completion import FactorCompletion
 from surefill.completion.ridge import Array, RidgeSide
 from surefill.data import Observations
+from surefill.data.groups import locate
 from surefill.data.splits import split_entries
 from surefill.errors import invalid_parameter, is_number, is_seed
 from surefill.loop import ProgressCallback, Status, run
@@ -58,8 +59,14 @@ class FactorModel:
     def fit(self, observations: Observations, progress: ProgressCallback | None = None) -> FactorCompletion:
         """Complete the whole matrix."""
         self._validate()
-        penalty = self.penalty if self.penalty != "auto" else self._choose_penalty(observations, progress)
-        return self._fit(observations, penalty, self.max_sweeps, progress)
+        if self.penalty != "auto":
+            return self._fit(observations, self.penalty, self.max_sweeps, progress)
+        if len(observations) < FEWEST_TO_CHOOSE:
+            return self._fit(observations, DEFAULT_PENALTY, self.max_sweeps, progress)
+        search = PenaltySearch(self, *split_entries(observations, 0.1, self.random_state))
+        best = run(search, max_steps=len(PENALTY_PATH), progress=progress).state.best
+        assert best is not None
+        return self._fit(observations, best.penalty, self.max_sweeps, progress, start=best)
 
     def _validate(self) -> None:
         if not (isinstance(self.rank, int | np.integer) and self.rank >= 1):
@@ -74,9 +81,14 @@ class FactorModel:
             raise invalid_parameter("FactorModel", "random_state", "a whole number of at least 0", self.random_state)
 
     def _fit(
-        self, obs: Observations, penalty: float, max_sweeps: int, progress: ProgressCallback | None
+        self,
+        obs: Observations,
+        penalty: float,
+        max_sweeps: int,
+        progress: ProgressCallback | None,
+        start: FactorCompletion | None = None,
     ) -> FactorCompletion:
-        alternation = Alternation(obs, self.rank, penalty, self.tol, self.random_state)
+        alternation = Alternation(obs, self.rank, penalty, self.tol, self.random_state, start)
         outcome = run(alternation, max_steps=max_sweeps, progress=progress)
         return FactorCompletion(
             shape=obs.shape,
@@ -89,13 +101,6 @@ class FactorModel:
             row_solution=outcome.state.row_solution,
             col_solution=outcome.state.col_solution,
         )
-
-    def _choose_penalty(self, observations: Observations, progress: ProgressCallback | None) -> float:
-        if len(observations) < FEWEST_TO_CHOOSE:
-            return DEFAULT_PENALTY
-        train, held_out = split_entries(observations, 0.1, self.random_state)
-        search = PenaltySearch(self, train, held_out)
-        return run(search, max_steps=len(PENALTY_PATH), progress=progress).state.best
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,6 +122,7 @@ class Alternation:
     penalty: float
     tol: float
     random_state: int
+    start: FactorCompletion | None = None
     task: str = field(default="fitting factors", init=False)
 
     @cached_property
@@ -134,20 +140,25 @@ class Alternation:
         return RidgeSide.of_rows(obs, obs.by_col.ids, residual), RidgeSide.of_cols(obs, obs.by_row.ids, residual)
 
     def init(self) -> Sweep:
-        """Random small factors for the rows, no biases."""
-        obs = self.observations
-        rank = min(self.rank, len(obs.by_row), len(obs.by_col))
-        row_solution = np.zeros((len(obs.by_row) + 1, rank + 1))
-        row_solution[:-1, 1:] = np.random.default_rng(self.random_state).normal(0, 0.1, (len(obs.by_row), rank))
-        col_solution = np.zeros((len(obs.by_col) + 1, rank + 1))
-        return self._sweep(row_solution, col_solution, np.inf)
+        """The factors of the start where there is one, else random small ones for the rows; no objective yet."""
+        rows, n_cols = self.observations.by_row.ids, len(self.observations.by_col)
+        if self.start is not None:
+            row_solution = self.start.row_solution[np.append(locate(self.start.row_ids, rows), -1)]
+        else:
+            rank = min(self.rank, len(rows), n_cols)
+            row_solution = np.zeros((len(rows) + 1, rank + 1))
+            row_solution[:-1, 1:] = np.random.default_rng(self.random_state).normal(0, 0.1, (len(rows), rank))
+        return Sweep(row_solution, np.zeros((n_cols + 1, row_solution.shape[1])), np.inf, np.inf)
 
     def step(self, state: Sweep) -> Sweep:
         """All columns given the rows, then all rows given the columns."""
         row_side, col_side = self._sides
-        col_solution = col_side.solve(state.row_solution, self.penalty)
-        row_solution = row_side.solve(col_solution, self.penalty)
-        return self._sweep(row_solution, col_solution, state.objective)
+        col_solution, _ = col_side.solve(state.row_solution, self.penalty)
+        row_solution, of_rows = row_side.solve(col_solution, self.penalty)
+        objective = of_rows + col_side.penalised(col_solution, self.penalty)
+        before = state.objective
+        decrease = np.inf if np.isinf(before) else (before - objective) / max(before, np.finfo(float).tiny)
+        return Sweep(row_solution, col_solution, objective, decrease)
 
     def measure(self, state: Sweep) -> float:
         """The objective."""
@@ -157,21 +168,13 @@ class Alternation:
         """Converged once a sweep lowers the objective by less than ``tol`` of it."""
         return Status.CONVERGED if state.decrease < self.tol else None
 
-    def _sweep(self, row_solution: Array, col_solution: Array, previous: float) -> Sweep:
-        row_side, col_side = self._sides
-        loss = np.dot(row_side.weight, row_side.residuals(row_solution, col_solution) ** 2)
-        for side, solution in ((row_side, row_solution), (col_side, col_solution)):
-            loss += np.sum(side.ridge(solution.shape[1], self.penalty) * solution[:-1] ** 2)
-        decrease = np.inf if np.isinf(previous) else (previous - loss) / max(previous, np.finfo(float).tiny)
-        return Sweep(row_solution, col_solution, float(loss), float(decrease))
 
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SearchState:
-    """How far down the path the search is, the best penalty so far, its held-out error, and the tries since."""
+    """How far down the path the search is, the best fit so far, its held-out error, and the tries since."""
 
     position: int = 0
-    best: float = DEFAULT_PENALTY
+    best: FactorCompletion | None = None
     best_error: float = np.inf
     last_error: float = np.inf
     without_gain: int = 0
@@ -192,13 +195,12 @@ class PenaltySearch:
 
     def step(self, state: SearchState) -> SearchState:
         """Fit with the next penalty and score it on the held-out cells."""
-        penalty = PENALTY_PATH[state.position]
-        completion = self.model._fit(self.train, penalty, PATH_SWEEPS, None)
+        completion = self.model._fit(self.train, PENALTY_PATH[state.position], PATH_SWEEPS, None)
         held = self.held_out
         errors = held.squared_errors(completion.at(held.rows, held.cols))
         error = float(np.average(errors, weights=held.counts))
         if error < state.best_error:
-            return SearchState(state.position + 1, penalty, error, error)
+            return SearchState(state.position + 1, completion, error, error)
         return SearchState(state.position + 1, state.best, state.best_error, error, state.without_gain + 1)
 
     def measure(self, state: SearchState) -> float:

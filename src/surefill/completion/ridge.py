@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from surefill.data import Groups, Observations
 from surefill.data.groups import IntArray, locate
 from surefill.kernels.compile import over_ranges
-from surefill.kernels.least_squares import biased_products, invert_groups, solve_groups
+from surefill.kernels.least_squares import invert_groups, solve_groups
 
 Array = NDArray[np.float64]
 
@@ -52,18 +52,18 @@ class RidgeSide:
         order = groups.order
         return cls(groups, locate(other_ids, other[order]), residual[order], counts[order].astype(np.float64))
 
-    def solve(self, fixed: Array, penalty: float) -> Array:
-        """The solution of this side, given the other side's."""
+    def solve(self, fixed: Array, penalty: float) -> tuple[Array, float]:
+        """The solution of this side given the other side's, and the sum of the groups' problems at it."""
         starts, features = self.groups.starts, as_features(fixed)
         target, ridge = self.residual - fixed[self.other, 0], self.ridge(fixed.shape[1], penalty)
-        solution = np.zeros((len(self.groups) + 1, fixed.shape[1]))
+        solution, value = np.zeros((len(self.groups) + 1, fixed.shape[1])), np.empty(len(self.groups))
         over_ranges(
             lambda first, last: solve_groups(
-                first, last, starts, self.other, target, self.weight, features, ridge, solution
+                first, last, starts, self.other, target, self.weight, features, ridge, solution, value
             ),
             starts,
         )
-        return solution
+        return solution, float(value.sum())
 
     def inverses(self, fixed: Array, penalty: float) -> Array:
         """(sum_t c_t f_t f_t' + P)^-1 of each group, P the prior of :func:`prior_ridge`; last P^-1, of no entries.
@@ -82,10 +82,9 @@ class RidgeSide:
         inverse[-1] = np.diag(1.0 / prior)
         return inverse
 
-    def residuals(self, own: Array, fixed: Array) -> Array:
-        """r_t - bias_t - f_t . x_g of each entry."""
-        group = np.repeat(np.arange(len(self.groups)), self.groups.sizes)
-        return self.residual - biased_products(own, fixed, group, self.other)
+    def penalised(self, solution: Array, penalty: float) -> float:
+        """What the penalties of all groups add up to."""
+        return float(np.sum(self.ridge(solution.shape[1], penalty) * solution[:-1] ** 2))
 
     def ridge(self, width: int, penalty: float) -> Array:
         """The diagonal added to each group's normal equations."""

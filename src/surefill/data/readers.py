@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -99,9 +98,7 @@ def _read_text(
         )
     positions = _positions(path, file.fields, header, choice)
     columns = file.columns(positions, header)
-    with ThreadPoolExecutor(3) as pool:
-        tasks = pool.submit(columns.ids, 0), pool.submit(columns.ids, 1), pool.submit(columns.numbers, 2)
-        rows, cols, values = tasks[0].result(), tasks[1].result(), tasks[2].result()
+    (rows, cols), values = columns.ids(0, 1), columns.numbers(2)
     _check_bounds(columns, values, bounds)
     row, col, value = (file.fields[position] for position in positions) if header else UNNAMED
     return Observations(

@@ -14,10 +14,13 @@ from numpy.typing import NDArray
 from surefill.data.labels import Axis, index_integers, index_names
 from surefill.errors import InputError, invalid_parameter
 from surefill.kernels import text as kernels
+from surefill.kernels.compile import n_cores, workers
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 DELIMITERS = ("::", "\t", ",", ";", "|", " ")
 RECORDS_TO_GUESS_FROM = 20
+SMALLEST_PART = 1 << 20
+WINDOW = 1 << 16
 
 
 class _Scan(NamedTuple):
@@ -68,13 +71,27 @@ class TextFile:
     def columns(self, positions: Sequence[int], header: bool) -> TextColumns:
         """The fields at ``positions`` of every record, the first left out if it is a ``header``."""
         begin = self._scan(self._begin, room=1).offset if header else self._begin
-        lines = kernels.count_bytes(self._text, kernels.NEWLINE) + 1
-        scan = self._scan(begin, positions, lines, len(self.fields))
-        if scan.status != kernels.COMPLETE:
-            raise self._error(scan, len(self.fields))
-        if scan.starts.shape[1] == 0:
+
+        def scan_part(first: int, last: int) -> _Scan:
+            lines = kernels.count_bytes(self._text[first:last], kernels.NEWLINE) + 1
+            return _scan(self._text[:last], first, self._delimiter, positions, lines, len(self.fields))
+
+        cuts = self._cuts(begin)
+        scans = list(workers().map(scan_part, cuts[:-1], cuts[1:]))
+        for scan in scans:
+            if scan.status != kernels.COMPLETE:
+                raise self._error(scan, len(self.fields))
+        if not any(scan.starts.shape[1] for scan in scans):
             raise InputError(f"{self.path} holds a header and no observations: at least one line must follow.")
-        return TextColumns(self.path, self._text, scan.starts, scan.ends)
+        return TextColumns(self.path, self._text, [(scan.starts, scan.ends) for scan in scans])
+
+    def _cuts(self, begin: int) -> list[int]:
+        """Offsets of line starts that cut the text into one part per core; quotes may span lines, so none then."""
+        size = len(self._text)
+        if size - begin < SMALLEST_PART or kernels.count_bytes(self._text, kernels.QUOTE):
+            return [begin, size]
+        goals = np.linspace(begin, size, n_cores() + 1)[1:-1].astype(int).tolist()
+        return [begin, *(_next_line(self._text, goal) for goal in goals), size]
 
     def _scan(self, begin: int, positions: Sequence[int] = (), room: int = 1, expected: int = 0) -> _Scan:
         return _scan(self._text, begin, self._delimiter, positions, room, expected)
@@ -107,23 +124,37 @@ class TextFile:
         return InputError(f"{self.path}, line {_line_at(self._text, scan.offset)}: {problem}")
 
 
-class TextColumns:
-    """Columns of a text file as spans of its bytes, ``text[starts[c, r]:ends[c, r]]`` for record r."""
+Spans = tuple[NDArray[np.int64], NDArray[np.int64]]
 
-    def __init__(self, path: Path, text: NDArray[np.uint8], starts: NDArray[np.int64], ends: NDArray[np.int64]) -> None:
+
+class TextColumns:
+    """Columns of a text file as spans of its bytes, ``text[starts[c, r]:ends[c, r]]`` for record r of each part."""
+
+    def __init__(self, path: Path, text: NDArray[np.uint8], parts: list[Spans]) -> None:
         self.path = path
-        self._text, self._starts, self._ends = text, starts, ends
+        self._text, self._parts = text, parts
 
     def where(self, record: int) -> str:
         """The file and line of a record, to begin a sentence with."""
-        return f"{self.path}, line {_line_at(self._text, int(self._starts[0, record]))}"
+        return f"{self.path}, line {_line_at(self._text, self._span(0, record)[0])}"
+
+    def _span(self, column: int, record: int) -> tuple[int, int]:
+        for starts, ends in self._parts:
+            if record < starts.shape[1]:
+                return int(starts[column, record]), int(ends[column, record])
+            record -= starts.shape[1]
+        raise IndexError(record)
+
+    def _content_of(self, column: int, record: int) -> bytes:
+        return _content(self._text, *self._span(column, record))
 
     def numbers(self, column: int) -> NDArray[np.float64]:
         """A column of finite numbers, in whatever notation Python's ``float`` reads."""
-        starts, ends = self._starts[column], self._ends[column]
-        values = kernels.parse_decimals(self._text, starts, ends)
+        parse = kernels.parse_decimals
+        parts = workers().map(lambda part: parse(self._text, part[0][column], part[1][column]), self._parts)
+        values = np.concatenate(list(parts))
         for record in np.flatnonzero(np.isnan(values)).tolist():
-            written = _content(self._text, starts[record], ends[record])
+            written = self._content_of(column, record)
             try:
                 values[record] = float(written)
             except ValueError:
@@ -137,15 +168,17 @@ class TextColumns:
         value = f"the value {shown!r} {problem}" if shown else "the value is empty"
         return InputError(f"{self.where(record)}: {value}; a finite number is expected, unseen entries left out.")
 
-    def ids(self, column: int) -> Axis:
-        """A column of ids: integers if all are canonical integers, names otherwise."""
-        starts, ends = self._starts[column], self._ends[column]
-        integers, parsed = kernels.parse_integers(self._text, starts, ends)
-        if parsed == len(integers):
-            return index_integers(integers)
+    def ids(self, *columns: int) -> list[Axis]:
+        """Columns of ids, each integers if all are canonical integers, names otherwise."""
+        return list(workers().map(self._axis, columns))
+
+    def _axis(self, column: int) -> Axis:
+        integers = [kernels.parse_integers(self._text, starts[column], ends[column]) for starts, ends in self._parts]
+        if all(parsed == len(values) for values, parsed in integers):
+            return index_integers(np.concatenate([values for values, _ in integers]))
+        starts, ends = (np.concatenate([part[side][column] for part in self._parts]) for side in (0, 1))
         codes, firsts = kernels.factorize_spans(self._text, starts, ends)
-        spans = zip(starts[firsts].tolist(), ends[firsts].tolist(), strict=True)
-        names = _decode([_content(self._text, start, end) for start, end in spans])
+        names = _decode([self._content_of(column, record) for record in firsts.tolist()])
         if "" in names:
             first = int(firsts[names.index("")])
             raise InputError(f"{self.where(first)}: an id is empty; every row and column needs one.")
@@ -172,6 +205,16 @@ def _delimiter_bytes(delimiter: str) -> tuple[int, int]:
         expected = "one or two characters other than quotes and line ends"
         raise invalid_parameter("read_observations", "delimiter", expected, delimiter)
     return encoded[0], encoded[1] if len(encoded) == 2 else -1
+
+
+def _next_line(text: NDArray[np.uint8], at: int) -> int:
+    """Where the line after the one at ``at`` begins, or the end of the text."""
+    while at < len(text):
+        found = text[at : at + WINDOW].tobytes().find(b"\n")
+        if found >= 0:
+            return at + found + 1
+        at += WINDOW
+    return len(text)
 
 
 def _line_at(text: NDArray[np.uint8], offset: int) -> int:

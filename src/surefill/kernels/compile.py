@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from typing import Any, TypeVar, cast
 
 import numba
@@ -35,11 +36,21 @@ def over_ranges(work: Callable[[int, int], None], starts: NDArray[np.int64]) -> 
     Groups are independent, so the result does not depend on the number of cores.
     """
     n_groups, n_entries = len(starts) - 1, int(starts[-1])
-    n_ranges = min(len(os.sched_getaffinity(0)), max(1, n_entries // 4096), n_groups)
+    n_ranges = min(n_cores(), max(1, n_entries // 4096), n_groups)
     if n_ranges <= 1:
         work(0, n_groups)
         return
     cuts = np.searchsorted(starts, np.linspace(0, n_entries, n_ranges + 1))
     cuts[0], cuts[-1] = 0, n_groups
-    with ThreadPoolExecutor(n_ranges) as pool:
-        list(pool.map(work, cuts[:-1].tolist(), cuts[1:].tolist()))
+    list(workers().map(work, cuts[:-1].tolist(), cuts[1:].tolist()))
+
+
+@cache
+def workers() -> ThreadPoolExecutor:
+    """One pool for the whole process: starting threads anew would cost as much as a small half-step."""
+    return ThreadPoolExecutor(n_cores(), thread_name_prefix="surefill")
+
+
+def n_cores() -> int:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

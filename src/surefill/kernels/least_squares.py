@@ -100,17 +100,27 @@ def solve_groups(
     features: Array,
     penalty: Array,
     solution: Array,
+    value: Array,
 ) -> None:
-    """Write x_g into ``solution`` for the groups first <= g < last."""
+    """Write x_g into ``solution`` and its problem's value, sum_t c_t y_t^2 - x_g . b_g, into ``value``.
+
+    For the groups first <= g < last.
+    """
     k = features.shape[1]
-    A, gathered = np.empty((k, k)), _room_to_gather(first, last, starts, k)
+    A, right, gathered = np.empty((k, k)), np.empty(k), _room_to_gather(first, last, starts, k)
     for g in range(first, last):
         b = solution[g]
         _normal_equations(starts[g], starts[g + 1], other, target, weight, features, gathered, A, b)
         for a in range(k):
             A[a, a] += penalty[g, a]
         _cholesky(A)
+        right[:] = b
         _substitute(A, b)
+        value[g] = 0.0
+        for t in range(starts[g + 1] - starts[g]):
+            value[g] += gathered[k, t] ** 2
+        for a in range(k):
+            value[g] -= right[a] * b[a]
 
 
 def solve_groups_reference(
@@ -123,13 +133,15 @@ def solve_groups_reference(
     features: Array,
     penalty: Array,
     solution: Array,
+    value: Array,
 ) -> None:
     """The readable twin of :func:`solve_groups`."""
     for g in range(first, last):
         entries = slice(starts[g], starts[g + 1])
         f, c = features[other[entries]], weight[entries]
-        A = (f.T * c) @ f + np.diag(penalty[g])
-        solution[g] = np.linalg.solve(A, f.T @ (c * target[entries]))
+        A, b = (f.T * c) @ f + np.diag(penalty[g]), f.T @ (c * target[entries])
+        solution[g] = np.linalg.solve(A, b)
+        value[g] = c @ target[entries] ** 2 - solution[g] @ b
 
 
 @compiled
