@@ -2,8 +2,10 @@
 
 from surefill.coverage.algorithms import Certificate, ConfidenceAlgorithm, CoverageProgram, PosteriorVariance, SeenRows
 from surefill.coverage.confidence import Confidence, DenseConfidence
+from surefill.coverage.factored_confidence import FactoredConfidence
 from surefill.coverage.posterior import PosteriorConfidence
-from surefill.coverage.solve import Coverage, CoverageStatus, solve_coverage
+from surefill.coverage.results import Coverage, CoverageStatus
+from surefill.coverage.solve import solve_coverage
 
 __all__ = [
     "Certificate",
@@ -13,6 +15,7 @@ __all__ = [
     "CoverageProgram",
     "CoverageStatus",
     "DenseConfidence",
+    "FactoredConfidence",
     "PosteriorConfidence",
     "PosteriorVariance",
     "SeenRows",
