@@ -18,6 +18,9 @@ from surefill.spaces.sphere import Floats
 from surefill.spaces.version_space import VersionSpace
 
 FIRST_ADVERSARIES = 12
+ROUND_ITERATIONS = 60
+"""Iterations of L-BFGS between checks."""
+
 FINEST_MU = 0.16
 """Smoothing at which the mixture is checked; sharper confidences need more adversaries to hold."""
 
@@ -80,7 +83,7 @@ class SearchedGame(Game):
 
     def step(self, state: Mixture) -> Mixture:
         """Play one stage; at the finest smoothing, look for stronger adversaries and let them join."""
-        variables, point, confidence = self.play(state.variables, state.mu)
+        variables, point, confidence = self.play(state.variables, state.mu, ROUND_ITERATIONS)
         left, right = self.stage.limits.members(point)
         upper = min(state.upper, self.upper_bound(left, right))
         coverage = confidence.coverage

@@ -19,16 +19,16 @@ def smooth_hinge(M: Floats, scale: float, gamma: float, mu: float, C: Floats) ->
     phi(s) = max over c in [0, 1] of c s - (mu / 2) c^2, so C holds the maximising c of every cell.
     """
     value, slope, curvature = 0.0, 0.0, 0.0
+    sharp = 1.0 / mu
     for i in range(M.shape[0]):
         for j in range(M.shape[1]):
             d = gamma - M[i, j]
             s = 1.0 + scale * d
-            c = min(max(s / mu, 0.0), 1.0)
+            c = min(max(s * sharp, 0.0), 1.0)
             C[i, j] = c
             value += c * (s - 0.5 * mu * c)
             slope += c * d
-            if 0.0 < s < mu:
-                curvature += d * d
+            curvature += d * d if 0.0 < c < 1.0 else 0.0
     return value, slope, curvature / mu
 
 

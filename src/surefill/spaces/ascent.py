@@ -71,7 +71,7 @@ class Stage:
             if time.perf_counter() > self.deadline:
                 raise StopIteration
 
-        options: Any = {"maxiter": iterations, "maxcor": 10, "ftol": 0.0, "gtol": 0.0, "maxfun": 10 * iterations}
+        options: Any = {"maxiter": iterations, "maxcor": 5, "ftol": 0.0, "gtol": 0.0, "maxfun": 10 * iterations}
         with one_core_if(cells * self.spheres.count * self.spheres.width < SERIAL_WORK):
             found = minimize(objective, variables, jac=True, method="L-BFGS-B", options=options, callback=watch)
             point = self.spheres.point(found.x)

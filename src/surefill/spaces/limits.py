@@ -14,6 +14,9 @@ from surefill.spaces.version_space import VersionSpace
 BALL_STIFFNESS = 3.0
 """Penalty per cell of a ball exceeded by 100%; coverage gains at most 1 per cell by it."""
 
+DENSE_SHARE = 0.02
+"""Share of observed cells from which full matrix products beat a walk over the observed cells, for one matrix."""
+
 BOX_STIFFNESS = 30.0
 """Penalty's growth per entry beyond 1."""
 
@@ -34,11 +37,15 @@ class Limits:
         self.stiffness = BALL_STIFFNESS * self.cells / (space.beta**2 * count)
         self.ball = np.zeros(count) if multipliers is None else np.array(multipliers)
         self.box: list[Floats] | None = None
+        self.dense = count == 1 and len(self.rows) > DENSE_SHARE * self.cells
 
     def squares(self, point: Point) -> tuple[Floats, NDArray[np.float64]]:
         """The entries of every matrix at the observed cells, and their mean squares q_t."""
-        entries = np.empty((len(self.rows), self.count), dtype=point.left.dtype)
-        products_at(point.left, point.right, self.rows, self.cols, entries)
+        if self.dense:
+            entries = (point.left @ point.right.T)[self.rows, self.cols][:, None]
+        else:
+            entries = np.empty((len(self.rows), self.count), dtype=point.left.dtype)
+            products_at(point.left, point.right, self.rows, self.cols, entries)
         return entries, self.weights @ entries.astype(np.float64) ** 2
 
     def add(self, point: Point, d_left: Floats, d_right: Floats) -> float:
@@ -46,7 +53,13 @@ class Limits:
         entries, q = self.squares(point)
         pull = np.maximum(0.0, self.ball + self.stiffness * (q - self.space.beta))
         weights = (2 * self.weights[:, None] * entries * pull).astype(entries.dtype)
-        add_sparse_products(point.left, point.right, self.rows, self.cols, weights, d_left, d_right)
+        if self.dense:
+            G = np.zeros(self.space.shape, dtype=weights.dtype)
+            G[self.rows, self.cols] = weights[:, 0]
+            d_left += G @ point.right
+            d_right += G.T @ point.left
+        else:
+            add_sparse_products(point.left, point.right, self.rows, self.cols, weights, d_left, d_right)
         value = float(np.sum(pull**2 - self.ball**2)) / (2 * self.stiffness)
         return value + self._add_box(point, d_left, d_right)
 
