@@ -346,8 +346,8 @@ def test_errors_are_sentences():
     large = Observations([0], [0], [1.0], (2, 200))
     for make, sentence in [
         (
-            lambda: solve_coverage(obs, gamma=0.1, method="factored"),
-            r"The 'method' parameter of solve_coverage must be 'auto' or 'conic'\. Got 'factored' instead\.",
+            lambda: solve_coverage(obs, gamma=0.1, method="simplex"),
+            r"'method' parameter of solve_coverage must be 'auto' or 'conic' or 'factored'\. Got 'simplex' instead\.",
         ),
         (
             lambda: solve_coverage(obs, gamma=0.0),
@@ -357,9 +357,12 @@ def test_errors_are_sentences():
         (lambda: solve_coverage(obs, gamma=0.1, gap=0.0), "The 'gap' parameter"),
         (lambda: solve_coverage(obs, gamma=0.1, beta=-1.0), "The 'beta' parameter of VersionSpace"),
         (lambda: solve_coverage(obs, K=-1.0, gamma=0.1), "The 'K' parameter of MaxNorm"),
-        (lambda: solve_coverage(obs, gamma=0.1, rank=2), "not a convex class and the conic solver needs one"),
         (
-            lambda: solve_coverage(large, gamma=0.1),
+            lambda: solve_coverage(obs, gamma=0.1, rank=2, method="conic"),
+            "not a convex class and the conic solver needs one",
+        ),
+        (
+            lambda: solve_coverage(large, gamma=0.1, method="conic"),
             "stops at 150 rows and columns and this matrix is 2 x 200",
         ),
     ]:

@@ -32,7 +32,7 @@ def fitted(sim):
 @pytest.fixture(scope="module")
 def blocks():
     sim = make_blocks((15, 15), n_draws=675, rank=2, noise=0.1, random_state=0)
-    return sim, PartialCompleter(tolerance=0.05, confidence=CoverageProgram(gamma=0.3)).fit(sim.observations)
+    return sim, PartialCompleter(tolerance=0.05, confidence=CoverageProgram(K=1.0, gamma=0.3)).fit(sim.observations)
 
 
 def test_blocks_are_kept_and_what_lies_between_is_not(blocks):
@@ -65,7 +65,7 @@ def test_every_method_speaks_of_the_same_entries(fitted, sim):
     value, confidence = fitted.predict(rows, cols), fitted.predict_confidence(rows, cols)
     np.testing.assert_allclose(value, fitted.result_.completion.dense()[rows, cols])
     assert ((confidence >= 0) & (confidence <= 1)).all()
-    np.testing.assert_array_equal(fitted.keep(rows, cols), confidence >= fitted.result_.selection.threshold - 1e-9)
+    np.testing.assert_array_equal(fitted.keep(rows, cols), confidence >= fitted.result_.selection.threshold - 1e-5)
     np.testing.assert_array_equal(fitted.predict_risk(rows, cols), fitted.result_.risk.at(confidence))
 
 
@@ -225,8 +225,8 @@ def test_auto_takes_the_program_where_it_reaches():
     assert PartialCompleter().fit(small).result_.certificate.standing == "certified"
     large = make_low_rank((160, 10), rank=1, n_draws=900, random_state=0).observations
     assert PartialCompleter().fit(large).result_.certificate.standing == "heuristic"
-    with pytest.raises(InputError, match="conic solver stops at 150"):
-        PartialCompleter(confidence="coverage").fit(large)
+    asked = PartialCompleter(confidence=CoverageProgram(gamma=0.3, rank=2, time_limit=2)).fit(large)
+    assert asked.result_.certificate.standing == "searched"
 
 
 def test_progress_is_reported(sim):

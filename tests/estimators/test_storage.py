@@ -5,7 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from surefill import FactorModel, InputError, Observations, PartialCompleter, load
+from surefill import CoverageProgram, FactorModel, InputError, Observations, PartialCompleter, load
 from surefill.datasets import make_low_rank
 from surefill.estimators import storage
 
@@ -17,7 +17,7 @@ def seen():
     return Observations(sim.rows, sim.cols, sim.values, sim.shape, sim.bounds, counts=sim.counts, **labels)
 
 
-@pytest.mark.parametrize("confidence", ["posterior", "coverage"])
+@pytest.mark.parametrize("confidence", ["posterior", "coverage", CoverageProgram(gamma=0.3, rank=2, time_limit=1)])
 def test_a_loaded_model_answers_as_the_saved_one(seen, tmp_path, confidence):
     completer = PartialCompleter(
         0.05, 0.1, confidence=confidence, completion=FactorModel(rank=1), random_state=3, progress=print

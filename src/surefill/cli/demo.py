@@ -59,7 +59,7 @@ def demo(output: Path, size: int, tolerance: float, seed: int, as_json: bool) ->
     simulation = sf.datasets.make_blocks((size, size), n_draws=3 * size * size, rank=2, noise=0.1, random_state=seed)
     with ProgressBars() as bars, bars.stage("solving the coverage program"):
         completer = sf.PartialCompleter(
-            tolerance=tolerance, confidence=sf.CoverageProgram(gamma=0.3), random_state=seed, progress=bars
+            tolerance=tolerance, confidence=sf.CoverageProgram(K=1.0, gamma=0.3), random_state=seed, progress=bars
         ).fit(simulation.observations)
     summary = _measure(simulation, completer.result_) | {"picture": str(output)}
     draw_blocks(simulation, completer.result_, output)

@@ -2,11 +2,13 @@
 
 from surefill.coverage.algorithms import Certificate, ConfidenceAlgorithm, CoverageProgram, PosteriorVariance, SeenRows
 from surefill.coverage.confidence import Confidence, DenseConfidence
+from surefill.coverage.factored_confidence import FactoredConfidence
 from surefill.coverage.guarantee import Condition, TheoremGuarantee
 from surefill.coverage.offline import OfflineCompletion, complete_partially
 from surefill.coverage.posterior import PosteriorConfidence
+from surefill.coverage.results import Coverage, CoverageStatus
 from surefill.coverage.rounding import expected_sign_rounded, round_confidence, sign_round
-from surefill.coverage.solve import Coverage, CoverageStatus, solve_coverage
+from surefill.coverage.solve import solve_coverage
 
 __all__ = [
     "Certificate",
@@ -17,6 +19,7 @@ __all__ = [
     "CoverageProgram",
     "CoverageStatus",
     "DenseConfidence",
+    "FactoredConfidence",
     "OfflineCompletion",
     "PosteriorConfidence",
     "PosteriorVariance",

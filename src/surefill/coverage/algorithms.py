@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Protocol, Self, runtime_checkable
+from typing import Literal, Protocol, Self, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from surefill.completion import Completion, FactorCompletion
+from surefill.coverage.choices import choose_parameters
 from surefill.coverage.confidence import Confidence, DenseConfidence
+from surefill.coverage.factored_confidence import FactoredConfidence
+from surefill.coverage.new_rows import FittedRows
 from surefill.coverage.posterior import PosteriorConfidence
+from surefill.coverage.results import Coverage
 from surefill.coverage.solve import solve_coverage
 from surefill.data import Observations
 from surefill.errors import InputError
+from surefill.spaces.conic import SIZE_LIMIT
 
 
 class ExtendableConfidence(Confidence, Protocol):
@@ -39,6 +44,12 @@ class Certificate:
 class ConfidenceAlgorithm(Protocol):
     """Observations and a completion of them in, a confidence and its certificate out."""
 
+    def chosen_for(
+        self, observations: Observations, completion: Completion, tolerance: float, held_out_error: float
+    ) -> Self:
+        """The same algorithm with every parameter that was left open chosen, from what held-out cells showed."""
+        ...
+
     def fit(self, observations: Observations, completion: Completion) -> tuple[ExtendableConfidence, Certificate]:
         """Find the confidence of every entry."""
         ...
@@ -48,24 +59,83 @@ class ConfidenceAlgorithm(Protocol):
 class CoverageProgram:
     """The paper's MP 2: the largest C that no matrix of max-norm K, small where we looked, can break.
 
-    See :func:`surefill.solve_coverage` for the parameters. It looks at locations alone, never at values.
+    It looks at locations alone, never at values. What is not given is chosen from the data, and the certificate says
+    what was used: see :func:`surefill.coverage.choices.choose_parameters`.
+
+    Parameters
+    ----------
+    K, gamma, beta : see :func:`surefill.solve_coverage`; chosen from the data where None.
+    rank : largest rank of the adversaries; None for the paper's convex class, whose answer is certified; "auto" for
+        twice the completion's, which covers more, takes longer and is searched rather than proved.
+    time_limit : seconds for one solution.
+    random_state : seed of the solver's random starts.
     """
 
-    K: float = 1.0
-    gamma: float = 0.3
+    K: float | None = None
+    gamma: float | None = None
     beta: float | None = None
+    rank: int | Literal["auto"] | None = None
+    time_limit: float | None = None
+    random_state: int = 0
 
-    def fit(self, observations: Observations, completion: Completion) -> tuple[SeenRows, Certificate]:
-        """Solve MP 2 for ``observations``; the completion plays no part."""
-        found = solve_coverage(observations, self.K, gamma=self.gamma, beta=self.beta)
+    def chosen_for(
+        self, observations: Observations, completion: Completion, tolerance: float, held_out_error: float
+    ) -> Self:
+        """The program with every open parameter chosen."""
+        unit = observations.unit
+        chosen = choose_parameters(
+            completion,
+            unit,
+            tolerance=float(unit.squared_error_to_unit(tolerance)),
+            held_out_error=float(unit.squared_error_to_unit(held_out_error)),
+            gamma=self.gamma,
+        )
+        return replace(
+            self,
+            K=chosen.K if self.K is None else self.K,
+            gamma=chosen.gamma,
+            beta=chosen.beta if self.beta is None else self.beta,
+            rank=chosen.rank if self.rank == "auto" else self.rank,
+        )
+
+    def fit(self, observations: Observations, completion: Completion) -> tuple[SeenRows | FittedRows, Certificate]:
+        """Solve MP 2 for ``observations``; the completion plays no part once every parameter is given."""
+        if self.gamma is None or self.rank == "auto":  # fitted by hand, without a pipeline to choose
+            raise InputError("CoverageProgram needs gamma and rank to be given, or chosen_for to choose them.")
+        found = solve_coverage(
+            observations,
+            1.0 if self.K is None else self.K,
+            gamma=self.gamma,
+            beta=self.beta,
+            rank=self.rank,
+            time_limit=self.time_limit,
+            random_state=self.random_state,
+        )
+        return _extendable(found, observations), _certificate(found)
+
+
+def _extendable(found: Coverage, observations: Observations) -> SeenRows | FittedRows:
+    """A form of the confidence that answers for other rows too, held in full where the matrix is small."""
+    if isinstance(found.confidence, FactoredConfidence) and max(observations.shape) > SIZE_LIMIT:
+        return FittedRows.of(found.confidence)
+    return SeenRows.of(found.confidence.dense(), observations)
+
+
+def _certificate(found: Coverage) -> Certificate:
+    rank = "" if found.rank is None else f", rank {found.rank}"
+    parameters = f"(MP 2 of the paper with K {found.K:.3g}, gamma {found.gamma:.3g}, beta {found.beta:.3g}{rank})"
+    if found.standing == "certified":
         sentence = (
             f"It is proved to be within {100 * found.gap:.2g}% of the best that the observed locations allow: its "
             f"confidences add up to {found.coverage:.1f} cells, and none that are safe add up to more than "
-            f"{found.upper_bound:.1f} (MP 2 of the paper with K {found.K:g}, gamma {found.gamma:g}, "
-            f"beta {found.beta:g})."
+            f"{found.upper_bound:.1f} {parameters}."
         )
-        certificate = Certificate(found.standing, found.coverage, found.upper_bound, found.gap, sentence)
-        return SeenRows.of(found.confidence.dense(), observations), certificate
+    else:
+        sentence = (
+            f"Its confidences add up to {found.coverage:.1f} cells, which no proof but a search stands for "
+            f"{parameters}. {found.status.value}"
+        )
+    return Certificate(found.standing, found.coverage, found.upper_bound, found.gap, sentence)
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,6 +182,12 @@ def _dense_counts(observations: Observations) -> NDArray[np.int64]:
 @dataclass(frozen=True)
 class PosteriorVariance:
     """The share of each entry's prior variance that the observations removed, under the factor model."""
+
+    def chosen_for(
+        self, observations: Observations, completion: Completion, tolerance: float, held_out_error: float
+    ) -> Self:
+        """Nothing is open."""
+        return self
 
     def fit(self, observations: Observations, completion: Completion) -> tuple[PosteriorConfidence, Certificate]:
         """Read the posterior off ``completion``, which must be a factor model's."""

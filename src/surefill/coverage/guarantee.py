@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefill.completion import Completion
-from surefill.coverage.solve import Coverage
+from surefill.coverage.results import Coverage
 from surefill.data import Observations
 from surefill.errors import MissingExtraError
 from surefill.spaces.conic import INTERIOR_POINT_LIMIT, SIZE_LIMIT

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from surefill.completion import Completion, CompletionAlgorithm, FactorModel
 from surefill.coverage.confidence import Confidence
 from surefill.coverage.guarantee import TheoremGuarantee, guarantee_efficient
-from surefill.coverage.solve import Coverage, solve_coverage
+from surefill.coverage.results import Coverage
+from surefill.coverage.solve import solve_coverage
 from surefill.data import Observations
 from surefill.errors import invalid_parameter
 from surefill.theory import ProgramParameters, SampleSize, compare_draws, efficient_parameters

@@ -8,14 +8,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from surefill.completion import Completion, CompletionAlgorithm, FactorModel
-from surefill.coverage.algorithms import (
-    Certificate,
-    ConfidenceAlgorithm,
-    CoverageProgram,
-    ExtendableConfidence,
-    PosteriorVariance,
-)
+import numpy as np
+
+from surefill.completion import CompletionAlgorithm, FactorModel
+from surefill.coverage.algorithms import ConfidenceAlgorithm, CoverageProgram, PosteriorVariance
 from surefill.data import Observations
 from surefill.data.splits import split_entries
 from surefill.errors import InputError
@@ -45,21 +41,21 @@ class Pipeline:
         """The whole job."""
         train, held_out = split_entries(observations, HELD_OUT, self.random_state)
         with self._timed("calibration"):
-            completion, confidence, _ = self._fit(train)
-            at_held_out = confidence.at(held_out.rows, held_out.cols)
+            completion = self.completion.fit(train, self.progress)
             errors = held_out.squared_errors(completion.at(held_out.rows, held_out.cols))
+            error = float(np.average(errors, weights=held_out.counts))
+            algorithm = self.confidence.chosen_for(train, completion, self.tolerance, error)
+            confidence, _ = algorithm.fit(train, completion)
+            at_held_out = confidence.at(held_out.rows, held_out.cols)
             risk = RiskCurve.fit(at_held_out, errors, held_out.counts)
             floor = rounding_threshold(confidence)
             selection = select_by_threshold(at_held_out, errors, held_out.counts, self.tolerance, floor)
         with self._timed("fit"):
-            completion, confidence, certificate = self._fit(observations)
+            completion = self.completion.fit(observations, self.progress)
+            confidence, certificate = algorithm.fit(observations, completion)
             selection = selection.raised_to(rounding_threshold(confidence))
         guarantee = self._guarantee(selection)
         return PartialCompletion(completion, confidence, risk, selection, certificate, guarantee, self.timings)
-
-    def _fit(self, observations: Observations) -> tuple[Completion, ExtendableConfidence, Certificate]:
-        completion = self.completion.fit(observations, self.progress)
-        return completion, *self.confidence.fit(observations, completion)
 
     def _guarantee(self, selection: Selection) -> Guarantee:
         return Guarantee(

@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 
 from surefill.completion import FactorCompletion, FactorModel
 from surefill.coverage.algorithms import Certificate, CoverageProgram, PosteriorVariance, SeenRows
+from surefill.coverage.factored_confidence import FactoredConfidence
+from surefill.coverage.new_rows import FittedRows
 from surefill.coverage.posterior import PosteriorConfidence
 from surefill.data import Observations, UnitMap
 from surefill.data.files import check_folder, replacing
@@ -30,8 +32,9 @@ PARAMETERS = ("tolerance", "delta", "completion", "confidence", "random_state")
 STORABLE: dict[str, Any] = {
     kind.__name__: kind
     for kind in (
-        Certificate, CoverageProgram, FactorCompletion, FactorModel, Guarantee, Observations, PartialCompletion,
-        PosteriorConfidence, PosteriorVariance, RiskCurve, SeenRows, Selection, Status, UnitMap,
+        Certificate, CoverageProgram, FactorCompletion, FactoredConfidence, FactorModel, Guarantee, Observations,
+        PartialCompletion, FittedRows, PosteriorConfidence, PosteriorVariance, RiskCurve, SeenRows, Selection,
+        Status, UnitMap,
     )
 }  # fmt: skip
 """Every kind of object that a model file may hold; nothing else is ever built from a file."""

@@ -13,7 +13,7 @@ Array = NDArray[np.float64]
 
 FEWEST_HELD_OUT = 10
 UNTESTED = 0.05
-ROUNDING = 1e-9
+ROUNDING = 1e-5
 
 BY_TOLERANCE = "the tolerance"
 BY_SUPPORT = "how much of the matrix the observations support"

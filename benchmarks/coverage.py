@@ -1,0 +1,118 @@
+"""Seconds, coverage and certified gap of the factored solver, beside the conic one where that still answers.
+
+Run with ``python benchmarks/coverage.py [convex] [square] [ranks] [rounds] [whole PATH]``; all but the last two when
+nothing is named. PATH is where MovieLens was unpacked; ``square`` needs it too, in the SUREFILL_DATA variable.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import sys
+import time
+
+import numpy as np
+
+from conic import GAMMA, observe_blocks
+from surefill import Observations, solve_coverage
+from surefill.coverage.conic import solve_conic
+from surefill.coverage.searched import SearchedGame
+from surefill.datasets import load_movielens
+from surefill.spaces import MaxNorm, VersionSpace
+from surefill.spaces.factored import best_responses
+
+MOVIELENS = {"gamma": 0.3, "beta": 0.045}
+
+
+def convex(sizes: tuple[int, ...] = (40, 60, 100, 160, 250)) -> None:
+    """Blocks with 60% of their cells drawn: the factored solver to a gap of 1%, and SCS at its first accuracy."""
+    print(
+        f"{'rows':>5} {'K':>4} {'factored':>9} {'coverage':>9} {'upper':>9} {'gap':>7} {'SCS':>8} {'coverage':>9} ratio"
+    )
+    for size in sizes:
+        for K in (1.0, 1.5):
+            obs = observe_blocks(size)
+            start = time.perf_counter()
+            found = solve_coverage(obs, K, gamma=GAMMA, method="factored", gap=0.01)
+            seconds = time.perf_counter() - start
+            line = f"{size:5d} {K:4.1f} {seconds:9.2f} {found.coverage:9.1f} {found.upper_bound:9.1f} {found.gap:7.4f}"
+            start = time.perf_counter()
+            conic = next(solve_conic(VersionSpace(obs, GAMMA**2 / 2, MaxNorm(K)), GAMMA, (("scs", 1e-5),)))
+            slower = time.perf_counter() - start
+            print(f"{line} {slower:8.2f} {conic.C.sum():9.1f} {slower / seconds:5.1f}", flush=True)
+
+
+def movielens_square(path: str, size: int = 250) -> Observations:
+    """The paper's square: the first users and movies of the first training fold."""
+    whole = load_movielens("ml-100k", path, fold=1)[0]
+    kept = (whole.rows < size) & (whole.cols < size)
+    return Observations(whole.rows[kept], whole.cols[kept], whole.values[kept], (size, size))
+
+
+def square() -> None:
+    """The paper's MovieLens square, certified to 2% and to 1%."""
+    for gap in (0.02, 0.01):
+        start = time.perf_counter()
+        found = solve_coverage(movielens_square(os.environ["SUREFILL_DATA"]), method="factored", gap=gap, **MOVIELENS)
+        print(f"square, gap {gap}: {time.perf_counter() - start:.1f} s {found}", flush=True)
+
+
+def search(name: str, obs: Observations, rank: int, starts: int, gap: float) -> None:
+    """Solve with a rank, then try to break the answer from fresh starts."""
+    start = time.perf_counter()
+    found = solve_coverage(obs, rank=rank, gap=gap, **MOVIELENS)
+    seconds = time.perf_counter() - start
+    space = VersionSpace(obs, MOVIELENS["beta"], MaxNorm(1.0, rank))
+    rng = np.random.default_rng(12345)
+    means = [one.mean for _ in range(starts // 5) for one in best_responses(space, found.confidence, starts=5, rng=rng)]
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    print(
+        f"{name} rank {rank}: {seconds:.1f} s, {found}, {found.status.name}, {found.confidence.count} adversaries; "
+        f"{starts} fresh starts reach {max(means) / found.gamma:.4f} gamma; peak {peak:.2f} GB",
+        flush=True,
+    )
+
+
+def ranks() -> None:
+    """The square at several ranks: coverage falls towards that of the convex class."""
+    for rank in (2, 4, 12):
+        search("square", movielens_square(os.environ["SUREFILL_DATA"]), rank, 50, 0.015)
+
+
+def rounds() -> None:
+    """Seconds per evaluation of the smoothed dual against cells and rank, 12 adversaries, 5% of cells seen."""
+    print(f"{'cells':>10} {'rank':>5} {'seconds':>9} {'ns per cell and rank':>21}")
+    for m, n in ((300, 500), (1000, 1500), (3000, 5000)):
+        rng = np.random.default_rng(0)
+        cells = rng.choice(m * n, m * n // 20, replace=False)
+        obs = Observations(cells // n, cells % n, np.zeros(len(cells)), (m, n))
+        for rank in (2, 8, 16):
+            game = SearchedGame(VersionSpace(obs, 0.045, MaxNorm(1.0, rank)), 0.3, 0.01, rng, np.inf, None)
+            point = game.stage.spheres.point(game.stage.spheres.random(rng))
+            game.payoff(point.left, point.right)
+            start = time.perf_counter()
+            for _ in range(3):
+                _, d_left, d_right = game.payoff(point.left, point.right)
+                game.stage.limits.add(point, d_left, d_right)
+            seconds = (time.perf_counter() - start) / 3
+            print(f"{m * n:10d} {rank:5d} {seconds:9.4f} {1e9 * seconds / (m * n * rank * 12):21.3f}", flush=True)
+
+
+def whole(path: str) -> None:
+    """MovieLens 100K whole at rank 12, then 1M whole at rank 8."""
+    search("ml-100k", load_movielens("ml-100k", path, fold=1)[0], 12, 10, 0.02)
+    search("ml-1m", load_movielens("ml-1m", path), 8, 5, 0.03)
+
+
+def main() -> None:
+    """Run what was named."""
+    named = sys.argv[1:] or ["convex", "square", "ranks", "rounds"]
+    for name, run in (("convex", convex), ("square", square), ("ranks", ranks), ("rounds", rounds)):
+        if name in named:
+            run()
+    if "whole" in named:
+        whole(named[-1])
+
+
+if __name__ == "__main__":
+    main()
