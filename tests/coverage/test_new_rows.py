@@ -21,8 +21,8 @@ def test_a_large_answer_stays_in_factors_and_says_how_it_stands(solved):
     assert certificate.standing == "searched"
     assert "rank 2" in certificate.sentence
     C = confidence.dense()
-    np.testing.assert_allclose(confidence.at([1, 2], [3, 4]), C[[1, 2], [3, 4]], atol=1e-6)
-    np.testing.assert_allclose(confidence.block([1, 9], [3]), C[[1, 9]][:, [3]], atol=1e-6)
+    np.testing.assert_allclose(confidence.at([1, 2], [3, 4]), C[[1, 2], [3, 4]], atol=1e-5)
+    np.testing.assert_allclose(confidence.block([1, 9], [3]), C[[1, 9]][:, [3]], atol=1e-5)
     assert confidence.coverage == pytest.approx(C.sum(), rel=1e-5)
     assert C[sim.support].mean() > C[~sim.support].mean() + 0.5
 
