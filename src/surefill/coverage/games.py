@@ -67,10 +67,15 @@ class Game:
             left, right = fit_width(self.warm, self.width)
             return spheres.variables(left, right), self.warm.mu
         variables = spheres.random(rng)
-        ones = LinearPayoff(Ones(self.space.shape), self.space.shape, 1.0, spheres.count, self.dtype)
+        ones = self.ones()
         for _ in range(OPENING_STAGES):
             variables, _ = self.stage.run(variables, ones, OPENING_ITERATIONS)
         return variables, 1.0
+
+    def ones(self) -> LinearPayoff:
+        """The payoff against C = 1."""
+        shape = self.space.shape
+        return LinearPayoff(Ones(shape), shape, 1.0, self.stage.spheres.count, self.dtype)
 
     def play(
         self, variables: NDArray[np.float64], mu: float, iterations: int = ITERATIONS
@@ -117,9 +122,8 @@ class Ones:
 
 def fit_width(warm: WarmStart, width: int) -> tuple[Floats, Floats]:
     """The neighbour's factors with ``width`` columns each: widened by zeros, or their leading directions kept."""
-    m = len(warm.left)
-    stacked = np.concatenate([warm.left, warm.right]).astype(np.float64).reshape(-1, warm.count, -1)
-    old = stacked.shape[2]
+    m, old = len(warm.left), warm.left.shape[1] // warm.count
+    stacked = np.concatenate([warm.left, warm.right]).astype(np.float64).reshape(-1, warm.count, old)
     if width >= old:
         fitted = np.concatenate([stacked, np.zeros((*stacked.shape[:2], width - old))], axis=2)
     else:
