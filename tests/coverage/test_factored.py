@@ -1,11 +1,15 @@
 """The factored coverage solver: brackets around the conic optimum, mixtures that hold, honest limits."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from surefill import Observations, solve_coverage
 from surefill.coverage import CoverageStatus, FactoredConfidence
+from surefill.coverage.certified import CertifiedGame
 from surefill.coverage.conic import cover_against
+from surefill.coverage.games import WarmStart
 from surefill.errors import InputError
 from surefill.spaces import MaxNorm, VersionSpace
 from surefill.spaces.factored import best_responses
@@ -139,6 +143,33 @@ def test_warm_start_across_ranks(sparse, searched):
         found = solve_coverage(sparse, gamma=0.3, beta=0.045, rank=rank, gap=0.05, warm_start=searched, time_limit=1.0)
         assert 0 < found.coverage <= found.upper_bound
         assert found.confidence.left.shape[1] == rank * found.confidence.count
+
+
+def test_a_searched_answer_warms_the_convex_class(sparse, searched):
+    found = solve_coverage(sparse, gamma=0.3, beta=0.045, method="factored", warm_start=searched)
+    assert found.status is CoverageStatus.WITHIN_GAP
+    assert found.coverage < searched.upper_bound
+
+
+def test_the_certificate_leads_out_of_a_saddle(blocks, certified):
+    """With all columns but one at zero their gradient is zero, and only the directions of gain lead on."""
+    thin = VersionSpace(blocks, certified.beta, MaxNorm(1.0, 1))
+    one = best_responses(thin, np.ones(blocks.shape), starts=3, rng=np.random.default_rng(0))[0]
+    saddle = WarmStart(one.left, one.right, 1, certified.warm.multipliers, 1.0, 0.16)
+    space = VersionSpace(blocks, certified.beta, MaxNorm(1.0))
+    game = CertifiedGame(space, GAMMA, 0.01, np.random.default_rng(0), np.inf, saddle)
+    _, _, narrow = game.play(game.init().variables, 0.16)
+    assert np.linalg.matrix_rank(narrow.left) == 1
+    freed = game.step(game.init())
+    wide = game.play(freed.variables, 0.16)[2]
+    assert np.linalg.matrix_rank(wide.left, tol=1e-3) > 3
+    assert wide.coverage < 0.95 * narrow.coverage
+
+
+def test_a_warm_start_that_holds_nothing_back_is_dropped(blocks, certified):
+    weak = replace(certified.warm, left=0.01 * certified.warm.left)
+    found = solve_coverage(blocks, gamma=GAMMA, method="factored", warm_start=replace(certified, warm=weak))
+    assert found.coverage == pytest.approx(certified.coverage, rel=0.01)
 
 
 def test_values_never_matter_and_seeds_repeat(blocks):

@@ -69,7 +69,7 @@ class CertifiedGame(Game):
         deadline: float,
         warm: WarmStart | None,
     ) -> None:
-        super().__init__(space, gamma, 1, full_width(space.shape), deadline, warm)
+        super().__init__(space, gamma, 1, full_width(space.shape), deadline, None if warm is None else warm.merged())
         self.gap, self.rng = gap, rng
 
     def init(self) -> Bracket:

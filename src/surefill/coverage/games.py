@@ -38,6 +38,13 @@ class WarmStart:
     scale: float
     mu: float
 
+    def merged(self) -> WarmStart:
+        """The mean of the T adversaries as one: (1/T) sum_t U^t V^t' has rows no longer than theirs."""
+        root = self.left.dtype.type(np.sqrt(self.count))
+        return WarmStart(
+            self.left / root, self.right / root, 1, np.array([self.multipliers.sum()]), self.scale, self.mu
+        )
+
 
 class Game:
     """min over lambda >= 0, M^t in V of sum_x phi_mu(1 + lambda (gamma - (1/T) sum_t M^t_x)), stage by stage."""
@@ -64,8 +71,12 @@ class Game:
         """Variables to start from and the first smoothing: best responses to C = 1, or the solved neighbour's."""
         spheres = self.stage.spheres
         if self.warm is not None:
-            left, right = fit_width(self.warm, self.width)
-            return spheres.variables(left, right), self.warm.mu
+            variables = spheres.variables(*fit_width(self.warm, self.width))
+            point = spheres.point(variables)
+            self.payoff.solve_scale(point.left, point.right)
+            if self.payoff.scale > 1e-6:  # or else the neighbour's adversaries no longer hold anything back
+                return variables, self.warm.mu
+            self.seat(spheres.count, None)
         variables = spheres.random(rng)
         ones = self.ones()
         for _ in range(OPENING_STAGES):
