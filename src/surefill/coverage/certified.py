@@ -8,15 +8,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefill.coverage.factored_confidence import FactoredConfidence
-from surefill.coverage.games import SHARPEN, Game, WarmStart
+from surefill.coverage.games import ITERATIONS, SHARPEN, Game, WarmStart
 from surefill.loop import Status
 from surefill.spaces.ascent import SERIAL_WORK, one_core_if
 from surefill.spaces.certificate import DualBound, bound_from_response
+from surefill.spaces.factored import full_width
 from surefill.spaces.sphere import Floats
 from surefill.spaces.version_space import VersionSpace
 
 ESCAPE = 0.2
 """Length of a step along a direction of gain, per square root of the gain."""
+
+ALL_STAGES = 10
+"""Stages given to the proof that C = 1 is feasible, while no adversary against it is known."""
 
 ESCAPES = 8
 """Directions followed at once."""
@@ -65,15 +69,33 @@ class CertifiedGame(Game):
         deadline: float,
         warm: WarmStart | None,
     ) -> None:
-        super().__init__(space, gamma, 1, min(space.shape), deadline, warm)
+        super().__init__(space, gamma, 1, full_width(space.shape), deadline, None if warm is None else warm.merged())
         self.gap, self.rng = gap, rng
 
     def init(self) -> Bracket:
-        """The opening, with nothing proved but 0 <= |C| <= m n."""
+        """The opening, with nothing proved but 0 <= |C| <= m n, unless it proves that all cells can be covered."""
         variables, mu = self.open(self.rng)
         m, n = self.space.shape
         nothing = np.zeros((m, 1)), np.zeros((n, 1))
-        return Bracket(variables, mu, 0, None, -1.0, 0.0, float(m) * n, *nothing, np.zeros(1))
+        start = Bracket(variables, mu, 0, None, -1.0, 0.0, float(m) * n, *nothing, np.zeros(1))
+        return start if self.warm is not None else self._cover_all(start)
+
+    def _cover_all(self, start: Bracket) -> Bracket:
+        """C = 1 if no member's mean over all cells exceeds gamma; decided by going on with the opening."""
+        state, cells = start, self.space.shape[0] * self.space.shape[1]
+        for _ in range(ALL_STAGES):
+            point = self.stage.spheres.point(state.variables)
+            left, right = self.stage.limits.members(point)
+            if float(left.sum(axis=0) @ right.sum(axis=0)) > self.gamma * cells:
+                return state
+            everything = FactoredConfidence(
+                point.left, point.right, 1, 0.0, self.gamma, 1.0, 0.0, self.space.observations
+            )
+            bound = self._certify(everything.dense(), replace(everything, scale=1.0)).value
+            if bound <= self.gamma * cells:
+                return replace(state, confidence=everything, coverage=float(cells), bound=bound, left=left, right=right)
+            state = replace(state, variables=self.stage.run(state.variables, self.ones(), ITERATIONS)[0])
+        return state
 
     def step(self, state: Bracket) -> Bracket:
         """Play one stage, certify, and keep the better of old and new on either side."""

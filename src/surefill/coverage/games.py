@@ -38,6 +38,13 @@ class WarmStart:
     scale: float
     mu: float
 
+    def merged(self) -> WarmStart:
+        """The mean of the T adversaries as one: (1/T) sum_t U^t V^t' has rows no longer than theirs."""
+        root = self.left.dtype.type(np.sqrt(self.count))
+        return WarmStart(
+            self.left / root, self.right / root, 1, np.array([self.multipliers.sum()]), self.scale, self.mu
+        )
+
 
 class Game:
     """min over lambda >= 0, M^t in V of sum_x phi_mu(1 + lambda (gamma - (1/T) sum_t M^t_x)), stage by stage."""
@@ -64,13 +71,22 @@ class Game:
         """Variables to start from and the first smoothing: best responses to C = 1, or the solved neighbour's."""
         spheres = self.stage.spheres
         if self.warm is not None:
-            left, right = fit_width(self.warm, self.width)
-            return spheres.variables(left, right), self.warm.mu
+            variables = spheres.variables(*fit_width(self.warm, self.width))
+            point = spheres.point(variables)
+            self.payoff.solve_scale(point.left, point.right)
+            if self.payoff.scale > 1e-6:  # or else the neighbour's adversaries no longer hold anything back
+                return variables, self.warm.mu
+            self.seat(spheres.count, None)
         variables = spheres.random(rng)
-        ones = LinearPayoff(Ones(self.space.shape), self.space.shape, 1.0, spheres.count, self.dtype)
+        ones = self.ones()
         for _ in range(OPENING_STAGES):
             variables, _ = self.stage.run(variables, ones, OPENING_ITERATIONS)
         return variables, 1.0
+
+    def ones(self) -> LinearPayoff:
+        """The payoff against C = 1."""
+        shape = self.space.shape
+        return LinearPayoff(Ones(shape), shape, 1.0, self.stage.spheres.count, self.dtype)
 
     def play(
         self, variables: NDArray[np.float64], mu: float, iterations: int = ITERATIONS
@@ -117,9 +133,8 @@ class Ones:
 
 def fit_width(warm: WarmStart, width: int) -> tuple[Floats, Floats]:
     """The neighbour's factors with ``width`` columns each: widened by zeros, or their leading directions kept."""
-    m = len(warm.left)
-    stacked = np.concatenate([warm.left, warm.right]).astype(np.float64).reshape(-1, warm.count, -1)
-    old = stacked.shape[2]
+    m, old = len(warm.left), warm.left.shape[1] // warm.count
+    stacked = np.concatenate([warm.left, warm.right]).astype(np.float64).reshape(-1, warm.count, old)
     if width >= old:
         fitted = np.concatenate([stacked, np.zeros((*stacked.shape[:2], width - old))], axis=2)
     else:

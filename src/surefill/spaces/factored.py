@@ -64,11 +64,15 @@ def require_factored(space: VersionSpace) -> MaxNorm:
 
 @dataclass(frozen=True, eq=False)
 class Search:
-    """Where a search for best responses stands: the members found so far, best first, and by how much they gained."""
+    """Where a search for best responses stands: its last members, best first, and what the best gained.
+
+    ``shrunk`` is how far the best had to be scaled down to be a member; large while multipliers still move.
+    """
 
     variables: NDArray[np.float64]
     responses: tuple[FactoredAdversary, ...] = ()
     gained: float = math.inf
+    shrunk: float = 1.0
 
 
 class ResponseSearch:
@@ -89,7 +93,7 @@ class ResponseSearch:
         self.space, self.starts, self.rng, self.tolerance = space, starts, rng, tolerance
         self.C = hold(C, space.shape, dtype)
         self.total = sum_of(self.C)
-        spheres = Spheres(space.shape, matrix_class.K, starts, self.rank or width or min(m, n), dtype)
+        spheres = Spheres(space.shape, matrix_class.K, starts, self.rank or width or full_width(space.shape), dtype)
         self.stage = Stage(spheres, Limits(space, starts))
         self.payoff = LinearPayoff(self.C, space.shape, m * n / max(self.total, 1e-300), starts, dtype)
 
@@ -114,7 +118,9 @@ class ResponseSearch:
         if self.rank is None and isinstance(self.C, np.ndarray):
             best[0] = replace(best[0], bound=max(self._bound(point, int(order[0])), best[0].value))
         before = state.responses[0].value if state.responses else 0.0
-        return Search(variables, tuple(best), (best[0].value - before) / max(best[0].value, 1e-300))
+        gained = (best[0].value - before) / max(best[0].value, 1e-300)
+        shrunk = float(self.stage.limits.excess(point)[order[0]])
+        return Search(variables, tuple(best), gained, shrunk)
 
     def measure(self, state: Search) -> float:
         """The largest mean found."""
@@ -122,7 +128,7 @@ class ResponseSearch:
 
     def terminate(self, state: Search) -> Status | None:
         """Converged when neither the value nor its certificate has far to go."""
-        if state.gained > self.tolerance:
+        if state.gained > self.tolerance or state.shrunk > 1 + 10 * self.tolerance:
             return None
         best = state.responses[0]
         certified = self.rank is not None or math.isinf(best.bound)
@@ -164,6 +170,11 @@ def best_responses(
     if time_limit is not None:
         search.stage.deadline = time.perf_counter() + time_limit
     return run(search, max_steps=MAX_STAGES, time_limit=time_limit).state.responses
+
+
+def full_width(shape: tuple[int, int]) -> int:
+    """Columns enough for every matrix of the class, and a few to turn in where the matrix is a vector or nearly."""
+    return max(min(shape), min(sum(shape), 8))
 
 
 def sum_of(C: Any) -> float:

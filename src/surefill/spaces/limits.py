@@ -90,14 +90,18 @@ class Limits:
                 U, V, _ = split(point, t)
                 np.maximum(0.0, held + BOX_STIFFNESS / self.count * (np.abs(U @ V.T) - 1), out=held)
 
+    def excess(self, point: Point) -> NDArray[np.float64]:
+        """The smallest number, at least 1, by which every M^t must be divided to be in the version space."""
+        _, q = self.squares(point)
+        excess = np.maximum(1.0, np.sqrt(q / self.space.beta))
+        if self.space.matrix_class.radius > 1:
+            excess = np.maximum(excess, largest_entries(point))
+        return excess
+
     def members(self, point: Point) -> tuple[Floats, Floats]:
         """The factors at ``point``, scaled so that every M^t is exactly in the version space."""
-        _, q = self.squares(point)
-        scale = np.maximum(1.0, np.sqrt(q / self.space.beta))
-        if self.space.matrix_class.radius > 1:
-            scale = np.maximum(scale, largest_entries(point))
         tiny = 1 + 8 * float(np.finfo(point.left.dtype).eps)
-        root = np.repeat(np.sqrt(scale * tiny), point.spheres.width).astype(point.left.dtype)
+        root = np.repeat(np.sqrt(self.excess(point) * tiny), point.spheres.width).astype(point.left.dtype)
         return point.left / root, point.right / root
 
 

@@ -1,7 +1,7 @@
 """Seconds, coverage and certified gap of the factored solver, beside the conic one where that still answers.
 
-Run with ``python benchmarks/coverage.py [convex] [square] [ranks] [rounds] [whole PATH]``; all but the last two when
-nothing is named. PATH is where MovieLens was unpacked; ``square`` needs it too, in the SUREFILL_DATA variable.
+Run with ``SUREFILL_DATA=... python benchmarks/coverage_program.py [convex] [square] [ranks] [rounds] [whole]``, where
+MovieLens was unpacked at SUREFILL_DATA; everything but ``whole``, which takes long, when nothing is named.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def search(name: str, obs: Observations, rank: int, starts: int, gap: float) -> 
 
 def ranks() -> None:
     """The square at several ranks: coverage falls towards that of the convex class."""
-    for rank in (2, 4, 12):
+    for rank in (12, 4):
         search("square", movielens_square(os.environ["SUREFILL_DATA"]), rank, 50, 0.015)
 
 
@@ -98,20 +98,18 @@ def rounds() -> None:
             print(f"{m * n:10d} {rank:5d} {seconds:9.4f} {1e9 * seconds / (m * n * rank * 12):21.3f}", flush=True)
 
 
-def whole(path: str) -> None:
+def whole() -> None:
     """MovieLens 100K whole at rank 12, then 1M whole at rank 8."""
+    path = os.environ["SUREFILL_DATA"]
     search("ml-100k", load_movielens("ml-100k", path, fold=1)[0], 12, 10, 0.02)
     search("ml-1m", load_movielens("ml-1m", path), 8, 5, 0.03)
 
 
 def main() -> None:
     """Run what was named."""
-    named = sys.argv[1:] or ["convex", "square", "ranks", "rounds"]
-    for name, run in (("convex", convex), ("square", square), ("ranks", ranks), ("rounds", rounds)):
-        if name in named:
-            run()
-    if "whole" in named:
-        whole(named[-1])
+    parts = {"convex": convex, "square": square, "ranks": ranks, "rounds": rounds, "whole": whole}
+    for name in sys.argv[1:] or list(parts)[:-1]:
+        parts[name]()
 
 
 if __name__ == "__main__":
