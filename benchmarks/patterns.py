@@ -42,7 +42,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=10)
     seeds = parser.parse_args().seeds
-    print(f"tolerance {TOLERANCE}, gamma {GAMMA}, rank {2 * RANK}; mean over {seeds} seeds, and the worst where it matters")
+    print(f"tolerance {TOLERANCE}, gamma {GAMMA}, rank {2 * RANK}; mean over {seeds} seeds, and the worst")
     failures = 0
     for pattern in PATTERNS:
         table = [run(pattern, seed) for seed in range(seeds)]

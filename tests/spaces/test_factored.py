@@ -180,3 +180,42 @@ def test_nothing_to_attack_and_what_is_refused():
     ]:
         with pytest.raises(InputError, match=sentence):
             best_responses(other, np.ones(space.shape), rng=np.random.default_rng(0))
+
+
+class InBlocks:
+    """A confidence that can only be asked for blocks."""
+
+    def __init__(self, C):
+        self._C, self.shape, self.coverage = C, C.shape, float(C.sum())
+
+    def block(self, rows, cols):
+        return self._C[np.ix_(rows, cols)]
+
+
+def test_the_version_space_asks_the_solver_that_reaches():
+    wide = draw_space(1.0, shape=(170, 12), beta=0.02)
+    C = np.random.default_rng(1).uniform(size=wide.shape)
+    found = wide.maximize(C)
+    check_member(wide, found)
+    assert found.value <= found.bound <= found.value * (1 + 2e-3)
+    assert wide.bound(C) == pytest.approx(found.bound, rel=5e-3)
+    in_blocks = wide.maximize(InBlocks(C))
+    assert in_blocks.value == pytest.approx(found.value, rel=5e-3)
+
+
+def test_with_a_rank_the_best_of_the_starts_is_returned_and_the_convex_bound_holds():
+    space = draw_space(1.0, rank=2)
+    C = np.random.default_rng(3).uniform(size=space.shape)
+    one, many = space.maximize(C, starts=1), space.maximize(C, starts=8)
+    check_member(space, many)
+    assert one.value <= many.value * (1 + 1e-6) <= space.bound(C) * (1 + 1e-6)
+    assert many.bound == np.inf
+    assert space.bound(C) == pytest.approx(draw_space(1.0).maximize(C).bound)
+    with pytest.raises(InputError, match="C must be non-negative"):
+        space.maximize(-C)
+
+
+def test_trace_norm_classes_stay_with_the_conic_solver():
+    large = draw_space(1.0, shape=(170, 12))
+    with pytest.raises(InputError, match="conic solver stops at 150"):
+        VersionSpace(large.observations, 0.02, TraceNorm(5.0)).maximize(np.ones(large.shape))

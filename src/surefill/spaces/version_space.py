@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,9 +12,12 @@ from numpy.typing import ArrayLike
 from surefill.data.observations import Observations
 from surefill.errors import InputError, invalid_parameter
 from surefill.spaces.classes import MatrixClass, MaxNorm
-from surefill.spaces.conic import ScaledMember, attempts, check_size, first_tight, load_cvxpy, plan_for
+from surefill.spaces.conic import SIZE_LIMIT, ScaledMember, attempts, check_size, first_tight, load_cvxpy, plan_for
 from surefill.spaces.grams import Matrix
 from surefill.spaces.norms import as_matrix
+
+if TYPE_CHECKING:
+    from surefill.spaces.factored import FactoredAdversary
 
 TOLERANCE = 1e-6
 """How far over a limit a matrix may be and still count as a member."""
@@ -106,21 +110,39 @@ class VersionSpace:
             ball=max(0.0, self.mean_square(A) - self.beta),
         )
 
-    def maximize(self, C: ArrayLike) -> Adversary:
-        """sup over M in V of <C, M>, the separation oracle of MP 2, for a dense non-negative ``C``.
+    def maximize(self, C: Any, *, starts: int = 4, random_state: int = 0) -> Adversary | FactoredAdversary:
+        """sup over M in V of <C, M>, the separation oracle of MP 2, for a non-negative ``C``.
 
-        The matrix is the solver's, scaled to be a member; ``bound`` is certified from above as in
-        :meth:`bound`.
+        Small convex problems go to the conic solver; all others are searched in factored form from ``starts`` random
+        starts, the best of which is returned. Either way M is exactly a member, and ``bound`` is what no member of the
+        class exceeds: certified for the convex class, infinite where the class has a rank.
+
+        ``C`` is a matrix, a confidence, or anything with ``block(rows, cols)`` and ``coverage``.
         """
-        weights = as_matrix(C, "C", self.shape)
-        if weights.min() < 0:
-            raise InputError(f"C must be non-negative; its smallest entry is {weights.min():g}.")
-        self.require_conic()
+        if not self._conic_reaches():
+            from surefill.spaces.factored import best_responses
+
+            given = C if hasattr(C, "block") else self._checked(C)
+            return best_responses(self, given, starts=starts, rng=np.random.default_rng(random_state))[0]
+        weights = self._checked(C.dense() if hasattr(C, "dense") else C)
         size = float(weights.max())
         if size == 0:
             return Adversary.against(weights, np.zeros(self.shape), 0.0)
         adversaries = self._adversaries(weights / size, weights)
         return first_tight(adversaries, lambda found: found.bound - found.value, 2e-5 * float(weights.sum()))
+
+    def _checked(self, C: ArrayLike) -> Matrix:
+        weights = as_matrix(C, "C", self.shape)
+        if weights.min() < 0:
+            raise InputError(f"C must be non-negative; its smallest entry is {weights.min():g}.")
+        return weights
+
+    def _conic_reaches(self) -> bool:
+        """Whether the conic solver decides this space; the factored one knows max-norm classes only."""
+        if not isinstance(self.matrix_class, MaxNorm):
+            check_size(self.shape)
+            return True
+        return self.matrix_class.rank is None and max(self.shape) <= SIZE_LIMIT
 
     def _adversaries(self, scaled: Matrix, C: Matrix) -> Iterator[Adversary]:
         """A certified adversary from each attempt at the conic program; ``scaled`` is C / max(C)."""
@@ -130,14 +152,16 @@ class VersionSpace:
         for _ in attempts(cp.Problem(cp.Minimize(-gain), model.constraints), plan_for(self.shape)):
             yield Adversary.against(C, model.member(), float(C.max()) * model.bound(scaled))
 
-    def bound(self, C: ArrayLike) -> float:
+    def bound(self, C: Any) -> float:
         """(K/2) sum(y) + sum|A| + sqrt(beta sum_S Z_x^2 / w_x) >= sup over V of <C, M>, if C = B + Z + A.
 
         Here diag(y) - [[0, B], [B^T, 0]] is PSD; tau |B|_2 takes the first term's place for the trace norm.
-        The split comes from the dual variables of :meth:`maximize` and y is shifted by an eigenvalue, so the
-        bound holds whatever the solver's accuracy.
+        The split comes from the dual variables of :meth:`maximize` and y is raised until the condition holds, so the
+        bound is valid whatever the solver's accuracy. A class with a rank lies in the one without, whose bound it is.
         """
-        return self.maximize(C).bound
+        if isinstance(self.matrix_class, MaxNorm) and self.matrix_class.rank is not None:
+            return replace(self, matrix_class=MaxNorm(self.matrix_class.K)).bound(C)
+        return self.maximize(C, starts=1).bound
 
     def require_conic(self) -> None:
         """Refuse what the conic solver cannot decide: classes that are not convex, and large matrices."""
