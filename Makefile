@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 BENCH := .venv-bench
 
-.PHONY: demo test setup lint bench docs lock clean
+.PHONY: demo test setup lint bench bench-coverage docs lock clean
 
 demo: setup  ## the main job on a small matrix: numbers and a picture
 	$(BIN)/surefill demo -o surefill-demo.png
@@ -29,6 +29,11 @@ bench: setup $(BENCH)/.ready  ## speed and accuracy, next to peers that live in 
 	$(BIN)/python benchmarks/readers.py
 	$(BIN)/python benchmarks/conic.py
 	$(BIN)/python benchmarks/factor_model.py --peer $(BENCH)/bin/python
+
+bench-coverage: setup  ## the coverage program at real size: about an hour
+	$(BIN)/python benchmarks/oracle.py
+	$(BIN)/python benchmarks/patterns.py
+	$(BIN)/python benchmarks/coverage_program.py convex square ranks rounds whole
 
 lock:  ## pin anew everything that setup installs
 	$(PYTHON) -m venv build/lock

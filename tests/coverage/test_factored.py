@@ -250,3 +250,23 @@ def test_auto_chooses_by_size_and_errors_are_sentences(blocks):
     ]:
         with pytest.raises(InputError, match=sentence):
             make()
+
+
+def test_without_the_conic_extra_small_problems_are_solved_in_factors(monkeypatch):
+    monkeypatch.setattr("surefill.coverage.solve.importlib.util.find_spec", lambda name: None)
+    seen = Observations([0, 1, 1, 2], [0, 0, 1, 2], [1.0, 2.0, 3.0, 4.0])
+    found = solve_coverage(seen, gamma=0.3)
+    assert isinstance(found.confidence, FactoredConfidence)
+    assert found.coverage <= found.upper_bound
+
+
+def test_only_locations_count():
+    rng = np.random.default_rng(0)
+    rows, cols, values = rng.integers(30, size=300), rng.integers(25, size=300), rng.normal(size=300)
+    shuffled = rng.permutation(values)
+    for rank in (None, 3):
+        one, other = (
+            solve_coverage(Observations(rows, cols, y, (30, 25)), gamma=0.3, rank=rank, method="factored", gap=0.1)
+            for y in (values, shuffled)
+        )
+        np.testing.assert_array_equal(one.confidence.dense(), other.confidence.dense())

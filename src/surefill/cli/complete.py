@@ -60,7 +60,7 @@ PATH = click.Path(path_type=Path)
     type=click.Choice(["auto", "coverage", "posterior"]),
     default="auto",
     show_default=True,
-    help="coverage: the paper's program, up to 150 rows and columns; posterior: any size.",
+    help="coverage: the paper's program; posterior: quick at any size; auto: the first up to 150 rows and columns.",
 )
 @click.option(
     "--entries",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from typing import Any
 
 import numpy as np
@@ -92,9 +93,9 @@ def solve_coverage(
 
 
 def _prefers_conic(space: VersionSpace, gap: float) -> bool:
-    """Whether the conic solver is the better choice: a small convex problem, or many digits wanted of a larger one."""
+    """Whether the conic solver is there and better: a small convex problem, or many digits wanted of a larger one."""
     assert isinstance(space.matrix_class, MaxNorm)
-    if space.matrix_class.rank is not None:
+    if space.matrix_class.rank is not None or importlib.util.find_spec("cvxpy") is None:
         return False
     reaches = max(space.shape) <= SIZE_LIMIT and (gap < MANY_DIGITS or space.beta == 0)
     return sum(space.shape) <= INTERIOR_POINT_LIMIT or reaches

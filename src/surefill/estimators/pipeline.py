@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -94,11 +93,10 @@ def choose_completion(given: object, random_state: int) -> CompletionAlgorithm:
 def choose_confidence(given: object, shape: tuple[int, int]) -> ConfidenceAlgorithm:
     """The confidence algorithm that the user named or gave.
 
-    "auto" takes the paper's coverage program where its conic solver reaches and is installed, else the posterior.
+    "auto" takes the paper's coverage program where the matrix is small, else the posterior.
     """
     if isinstance(given, str) and given in ("auto", "coverage", "posterior"):
-        reachable = max(shape) <= SIZE_LIMIT and importlib.util.find_spec("cvxpy") is not None
-        by_program = given == "coverage" or (given == "auto" and reachable)
+        by_program = given == "coverage" or (given == "auto" and max(shape) <= SIZE_LIMIT)
         return CoverageProgram() if by_program else PosteriorVariance()
     if isinstance(given, ConfidenceAlgorithm) and not isinstance(given, type):
         return given
