@@ -14,7 +14,7 @@ import time
 import numpy as np
 
 from conic import GAMMA, observe_blocks
-from surefill import Observations, solve_coverage
+from surefill import Coverage, FactorModel, Observations, solve_coverage
 from surefill.coverage.conic import solve_conic
 from surefill.coverage.searched import SearchedGame
 from surefill.datasets import load_movielens
@@ -42,11 +42,11 @@ def convex(sizes: tuple[int, ...] = (40, 60, 100, 160, 250)) -> None:
             print(f"{line} {slower:8.2f} {conic.C.sum():9.1f} {slower / seconds:5.1f}", flush=True)
 
 
-def movielens_square(path: str, size: int = 250) -> Observations:
-    """The paper's square: the first users and movies of the first training fold."""
-    whole = load_movielens("ml-100k", path, fold=1)[0]
+def movielens_square(path: str, part: int = 0, size: int = 250) -> Observations:
+    """The paper's square: the first users and movies of the first fold, its training part (0) or its test part (1)."""
+    whole = load_movielens("ml-100k", path, fold=1)[part]
     kept = (whole.rows < size) & (whole.cols < size)
-    return Observations(whole.rows[kept], whole.cols[kept], whole.values[kept], (size, size))
+    return Observations(whole.rows[kept], whole.cols[kept], whole.values[kept], (size, size), (1, 5))
 
 
 def square() -> None:
@@ -57,7 +57,7 @@ def square() -> None:
         print(f"square, gap {gap}: {time.perf_counter() - start:.1f} s {found}", flush=True)
 
 
-def search(name: str, obs: Observations, rank: int, starts: int, gap: float) -> None:
+def search(name: str, obs: Observations, rank: int, starts: int, gap: float) -> Coverage:
     """Solve with a rank, then try to break the answer from fresh starts."""
     start = time.perf_counter()
     found = solve_coverage(obs, rank=rank, gap=gap, **MOVIELENS)
@@ -71,12 +71,17 @@ def search(name: str, obs: Observations, rank: int, starts: int, gap: float) -> 
         f"{starts} fresh starts reach {max(means) / found.gamma:.4f} gamma; peak {peak:.2f} GB",
         flush=True,
     )
+    return found
 
 
 def ranks() -> None:
-    """The square at several ranks: coverage falls towards that of the convex class."""
+    """The square at several ranks: coverage falls towards that of the convex class, and error falls with C."""
+    base, test = (movielens_square(os.environ["SUREFILL_DATA"], part) for part in (0, 1))
+    errors = test.squared_errors(FactorModel().fit(base).at(test.rows, test.cols))
     for rank in (12, 4):
-        search("square", movielens_square(os.environ["SUREFILL_DATA"]), rank, 50, 0.015)
+        C = search("square", base, rank, 50, 0.01).confidence.at(test.rows, test.cols)
+        sure, unsure = errors[C > 0.5].mean(), errors[C < 0.1].mean()
+        print(f"  squared error on u1.test: {sure:.3f} where C > 0.5, {unsure:.3f} where C < 0.1", flush=True)
 
 
 def rounds() -> None:
