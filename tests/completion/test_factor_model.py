@@ -158,6 +158,17 @@ def test_the_search_for_a_penalty_stops_early_and_finds_a_good_one():
     assert min(errors, key=errors.get) == chosen
 
 
+def test_a_start_lends_its_rows_to_the_same_rows(sim):
+    seen = sim.observations
+    fitted = FactorModel(rank=3, penalty=0.2).fit(seen)
+    fewer = seen.select(~np.isin(seen.rows, [0, 7]))
+    lent = Alternation(fewer, 3, 0.2, 1e-3, 0, fitted).init().row_solution
+    np.testing.assert_array_equal(lent[:-1], np.delete(fitted.row_solution[:-1], [0, 7], axis=0))
+    more = Alternation(seen, 3, 0.2, 1e-3, 0, FactorModel(rank=3, penalty=0.2).fit(fewer)).init().row_solution
+    assert not more[[0, 7]].any()
+    assert more[1].any()
+
+
 def test_too_few_cells_to_choose_from_take_the_default():
     seen = Observations([0, 1, 1], [0, 0, 1], [1.0, 2.0, 3.0])
     assert FactorModel().fit(seen).penalty == 0.6

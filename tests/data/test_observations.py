@@ -80,6 +80,8 @@ def test_unit_map_round_trip_and_scale(low, width, share):
 def test_counted_draws_weigh_in_the_mean():
     seen = Observations([0, 0], [0, 0], [1.0, 5.0], counts=[3, 1])
     assert (seen.values.tolist(), seen.counts.tolist()) == ([2.0], [4])
+    again = Observations([0, 0], [0, 0], [2.0, 2.0], counts=[4, 4], scatter=[12.0, 12.0])
+    assert again.scatter.tolist() == [24.0]
 
 
 def test_order_of_entries_is_kept_when_nothing_repeats():
