@@ -10,6 +10,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from surefill import CoverageProgram, FactorModel, Observations, PartialCompleter, iterate_table
 from surefill.datasets import load_movielens, make_blocks, make_low_rank
 from surefill.errors import InputError
+from surefill.estimators.pipeline import choose_confidence
 from surefill.loop import Status
 from surefill.risk import rounding_threshold
 
@@ -233,6 +234,13 @@ def test_progress_is_reported(sim):
     seen = []
     PartialCompleter(confidence="posterior", progress=seen.append).fit(sim.observations)
     assert {step.task for step in seen} == {"choosing the penalty", "fitting factors"}
+    program = CoverageProgram(gamma=0.3, rank=2, time_limit=1)
+    PartialCompleter(confidence=program, progress=seen.append).fit(sim.observations)
+    assert any("coverage" in step.task for step in seen)
+
+
+def test_the_seed_reaches_the_coverage_program():
+    assert choose_confidence("coverage", (10, 10), 7) == CoverageProgram(random_state=7)
 
 
 @pytest.mark.parametrize(

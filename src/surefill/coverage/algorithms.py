@@ -18,6 +18,7 @@ from surefill.coverage.results import Coverage
 from surefill.coverage.solve import solve_coverage
 from surefill.data import Observations
 from surefill.errors import InputError
+from surefill.loop import ProgressCallback
 from surefill.spaces.conic import SIZE_LIMIT
 
 
@@ -50,7 +51,9 @@ class ConfidenceAlgorithm(Protocol):
         """The same algorithm with every parameter that was left open chosen, from what held-out cells showed."""
         ...
 
-    def fit(self, observations: Observations, completion: Completion) -> tuple[ExtendableConfidence, Certificate]:
+    def fit(
+        self, observations: Observations, completion: Completion, progress: ProgressCallback | None = None
+    ) -> tuple[ExtendableConfidence, Certificate]:
         """Find the confidence of every entry."""
         ...
 
@@ -98,7 +101,9 @@ class CoverageProgram:
             rank=chosen.rank if self.rank == "auto" else self.rank,
         )
 
-    def fit(self, observations: Observations, completion: Completion) -> tuple[SeenRows | FittedRows, Certificate]:
+    def fit(
+        self, observations: Observations, completion: Completion, progress: ProgressCallback | None = None
+    ) -> tuple[SeenRows | FittedRows, Certificate]:
         """Solve MP 2 for ``observations``; the completion plays no part once every parameter is given."""
         if self.gamma is None or self.rank == "auto":  # fitted by hand, without a pipeline to choose
             raise InputError("CoverageProgram needs gamma and rank to be given, or chosen_for to choose them.")
@@ -110,6 +115,7 @@ class CoverageProgram:
             rank=self.rank,
             time_limit=self.time_limit,
             random_state=self.random_state,
+            progress=progress,
         )
         return _extendable(found, observations), _certificate(found)
 
@@ -189,7 +195,9 @@ class PosteriorVariance:
         """Nothing is open."""
         return self
 
-    def fit(self, observations: Observations, completion: Completion) -> tuple[PosteriorConfidence, Certificate]:
+    def fit(
+        self, observations: Observations, completion: Completion, progress: ProgressCallback | None = None
+    ) -> tuple[PosteriorConfidence, Certificate]:
         """Read the posterior off ``completion``, which must be a factor model's."""
         if not isinstance(completion, FactorCompletion):
             raise InputError(

@@ -86,7 +86,7 @@ class PartialCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
         _require_something_to_learn_from(observations)
         pipeline = Pipeline(
             completion=choose_completion(self.completion, self.random_state),
-            confidence=choose_confidence(self.confidence, observations.shape),
+            confidence=choose_confidence(self.confidence, observations.shape, self.random_state),
             tolerance=default_tolerance(observations) if self.tolerance is None else float(self.tolerance),
             delta=self.delta,
             random_state=self.random_state,

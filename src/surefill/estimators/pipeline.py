@@ -44,14 +44,14 @@ class Pipeline:
             errors = held_out.squared_errors(completion.at(held_out.rows, held_out.cols))
             error = float(np.average(errors, weights=held_out.counts))
             algorithm = self.confidence.chosen_for(train, completion, self.tolerance, error)
-            confidence, _ = algorithm.fit(train, completion)
+            confidence, _ = algorithm.fit(train, completion, self.progress)
             at_held_out = confidence.at(held_out.rows, held_out.cols)
             risk = RiskCurve.fit(at_held_out, errors, held_out.counts)
             floor = rounding_threshold(confidence)
             selection = select_by_threshold(at_held_out, errors, held_out.counts, self.tolerance, floor)
         with self._timed("fit"):
             completion = self.completion.fit(observations, self.progress)
-            confidence, certificate = algorithm.fit(observations, completion)
+            confidence, certificate = algorithm.fit(observations, completion, self.progress)
             selection = selection.raised_to(rounding_threshold(confidence))
         guarantee = self._guarantee(selection)
         return PartialCompletion(completion, confidence, risk, selection, certificate, guarantee, self.timings)
@@ -90,14 +90,14 @@ def choose_completion(given: object, random_state: int) -> CompletionAlgorithm:
     )
 
 
-def choose_confidence(given: object, shape: tuple[int, int]) -> ConfidenceAlgorithm:
+def choose_confidence(given: object, shape: tuple[int, int], random_state: int) -> ConfidenceAlgorithm:
     """The confidence algorithm that the user named or gave.
 
     "auto" takes the paper's coverage program where the matrix is small, else the posterior.
     """
     if isinstance(given, str) and given in ("auto", "coverage", "posterior"):
         by_program = given == "coverage" or (given == "auto" and max(shape) <= SIZE_LIMIT)
-        return CoverageProgram() if by_program else PosteriorVariance()
+        return CoverageProgram(random_state=random_state) if by_program else PosteriorVariance()
     if isinstance(given, ConfidenceAlgorithm) and not isinstance(given, type):
         return given
     raise InputError(
