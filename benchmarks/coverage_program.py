@@ -1,6 +1,6 @@
 """Seconds, coverage and certified gap of the factored solver, beside the conic one where that still answers.
 
-Run with ``SUREFILL_DATA=... python benchmarks/coverage_program.py [convex] [square] [ranks] [rounds] [whole]``, where
+Run with ``SUREFILL_DATA=... python benchmarks/coverage_program.py [convex] [square] [ranks] [rounds] [path] [whole]``, where
 MovieLens was unpacked at SUREFILL_DATA; everything but ``whole``, which takes long, when nothing is named.
 """
 
@@ -103,6 +103,27 @@ def rounds() -> None:
             print(f"{m * n:10d} {rank:5d} {seconds:9.4f} {1e9 * seconds / (m * n * rank * 12):21.3f}", flush=True)
 
 
+def path(gammas: tuple[float, ...] = (0.24, 0.26, 0.28, 0.3, 0.32, 0.34, 0.36, 0.4)) -> None:
+    """The square over a path of tolerances, each answer starting from the last, beside the first one alone."""
+    obs = movielens_square(os.environ["SUREFILL_DATA"])
+    for rank, gap in ((None, 0.02), (12, 0.02)):
+        seconds, answers, last = [], [], None
+        for gamma in gammas:
+            start = time.perf_counter()
+            last = solve_coverage(obs, gamma=gamma, beta=0.045, rank=rank, method="factored", gap=gap, warm_start=last)
+            seconds.append(time.perf_counter() - start)
+            answers.append(f"{last.coverage / 62500:.3f}")
+        start = time.perf_counter()
+        solve_coverage(obs, gamma=gammas[-1], beta=0.045, rank=rank, method="factored", gap=gap)
+        cold = time.perf_counter() - start
+        print(f"path, rank {rank}: coverage {' '.join(answers)}; seconds {' '.join(f'{s:.1f}' for s in seconds)}")
+        print(
+            f"  {len(gammas)} answers {sum(seconds):.1f} s, the first alone {seconds[0]:.1f} s, the last from nothing "
+            f"{cold:.1f} s",
+            flush=True,
+        )
+
+
 def whole() -> None:
     """MovieLens 100K whole at rank 12, then 1M whole at rank 8."""
     path = os.environ["SUREFILL_DATA"]
@@ -112,7 +133,7 @@ def whole() -> None:
 
 def main() -> None:
     """Run what was named."""
-    parts = {"convex": convex, "square": square, "ranks": ranks, "rounds": rounds, "whole": whole}
+    parts = {"convex": convex, "square": square, "ranks": ranks, "rounds": rounds, "path": path, "whole": whole}
     for name in sys.argv[1:] or list(parts)[:-1]:
         parts[name]()
 

@@ -6,9 +6,9 @@ from scipy.optimize import approx_fprime
 
 from surefill.data.observations import Observations
 from surefill.errors import InputError
-from surefill.kernels.mixtures import add_sparse_products, products_at, smooth_hinge
+from surefill.kernels.mixtures import add_box, add_sparse_products, products_at, smooth_hinge
 from surefill.spaces import MaxNorm, TraceNorm, VersionSpace
-from surefill.spaces.ascent import LinearPayoff
+from surefill.spaces.ascent import LinearPayoff, Stage
 from surefill.spaces.certificate import bound_from_response, spectral_norm_bound, top_singular
 from surefill.spaces.factored import best_responses
 from surefill.spaces.limits import Limits
@@ -111,9 +111,13 @@ def test_gradients_by_differences(K, count):
         return f + limits.add(point, d_left, d_right), point.pull_back(d_left, d_right)
 
     x = spheres.random(rng)
-    for limits.dense in [False, True] if count == 1 else [False]:
-        _, gradient = value(x)
-        np.testing.assert_allclose(gradient, approx_fprime(x, lambda z: value(z)[0], 1e-7), atol=2e-3, rtol=1e-4)
+    f, gradient = value(x)
+    np.testing.assert_allclose(gradient, approx_fprime(x, lambda z: value(z)[0], 1e-7), atol=2e-3, rtol=1e-4)
+    if count == 1:
+        point = spheres.point(x)
+        g, d_left, d_right = Stage(spheres, limits)._of_one(payoff, point)
+        assert g == pytest.approx(f)
+        np.testing.assert_allclose(point.pull_back(d_left, d_right), gradient)
 
 
 def test_kernels_against_their_formulas():
@@ -125,6 +129,11 @@ def test_kernels_against_their_formulas():
     assert value == pytest.approx(np.sum(C * s - 0.2 * C**2))
     assert slope == pytest.approx(np.sum(C * (0.3 - M)))
     assert curvature == pytest.approx(np.sum(((0.3 - M) ** 2)[(s > 0) & (s < 0.4)]) / 0.4)
+    held, G = rng.uniform(size=(6, 5)), np.ones((6, 5))
+    value = add_box(M, held, 2.0, G)
+    over = np.maximum(0, held + 2 * (np.abs(M) - 1))
+    np.testing.assert_allclose(G, 1 + np.sign(M) * over)
+    assert value == pytest.approx(np.sum(over**2 - held**2) / 4)
     U, V = rng.normal(size=(6, 4)), rng.normal(size=(5, 4))
     rows, cols = np.array([0, 3, 5]), np.array([4, 1, 1])
     out = np.empty((3, 2))

@@ -156,9 +156,10 @@ class CertifiedGame(Game):
             return variables
         a = variables.reshape(sum(self.space.shape), self.width + 1)
         factors, spare = a[:, :-1], a[:, -1:]
-        _, _, turn = np.linalg.svd(factors, full_matrices=False)
-        factors = factors @ turn.T
+        with one_core_if(factors.size * self.width < SERIAL_WORK):
+            _, _, turn = np.linalg.svd(factors, full_matrices=False)
+            factors = factors @ turn.T
         steps = np.minimum(ESCAPE, ESCAPE * np.sqrt(found.strengths[:count] - 1))
         directions = found.directions[:, :count]
         factors[:, -count:] += steps * directions / np.abs(directions).max(axis=0)
-        return np.concatenate([factors, spare], axis=1).ravel()
+        return np.concatenate([factors, spare], axis=1).ravel().astype(self.dtype)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -43,13 +44,23 @@ class CoveragePayoff:
         d_right *= -pull
         return value, d_left, d_right
 
+    def of_matrix(self, M: Floats) -> tuple[float, Floats]:
+        """The value at the best lambda for one matrix held whole, and its gradient -lambda C."""
+        self.M = M
+        value = self._newton(lambda fresh: smooth_hinge(M, self.scale, self.gamma, self.mu, self.C))
+        return value, self.C * self.C.dtype.type(-self.scale)
+
     def solve_scale(self, left: Floats, right: Floats) -> float:
-        """lambda by a safeguarded Newton search, kept in ``scale``; the value there."""
+        """The best lambda, kept in ``scale``; the value there."""
+        return self._newton(lambda fresh: self._sweep(left, right, fresh))
+
+    def _newton(self, sweep: Callable[[bool], Any]) -> float:
+        """A safeguarded Newton search for the lambda at which the slope vanishes."""
         low, high, scale = 0.0, np.inf, max(self.scale, 1e-3)
         enough = self.accuracy * self.gamma * self.shape[0] * self.shape[1]
-        for sweep in range(MAX_SWEEPS):
+        for tried in range(MAX_SWEEPS):
             self.scale = scale
-            value, slope, curvature = self._sweep(left, right, fresh=sweep == 0)
+            value, slope, curvature = sweep(tried == 0)
             if slope > 0:
                 high = scale
             else:

@@ -33,6 +33,19 @@ def smooth_hinge(M: Floats, scale: float, gamma: float, mu: float, C: Floats) ->
 
 
 @compiled_sums
+def add_box(M: Floats, held: Floats, stiffness: float, G: Floats) -> float:
+    """sum (over^2 - held^2) / (2 rho), over = max(0, held + rho (|M| - 1)), rho = stiffness; G += sign(M) over."""
+    value = 0.0
+    for i in range(M.shape[0]):
+        for j in range(M.shape[1]):
+            entry, multiplier = M[i, j], held[i, j]
+            over = max(multiplier + stiffness * (abs(entry) - 1.0), 0.0)
+            value += over * over - multiplier * multiplier
+            G[i, j] += over if entry > 0.0 else -over
+    return value / (2.0 * stiffness)
+
+
+@compiled_sums
 def products_at(U: Floats, V: Floats, rows: Floats, cols: Floats, out: Floats) -> None:
     """out[x, t] = u_i^t . v_j^t at the cells x = (i, j), for factors of T matrices side by side."""
     n_matrices = out.shape[1]

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.optimize import minimize
 from threadpoolctl import threadpool_limits
 
+from surefill.spaces.descent import descend
 from surefill.spaces.limits import Limits, row_blocks
 from surefill.spaces.sphere import Floats, Point, Spheres
 
@@ -26,6 +25,10 @@ class Payoff(Protocol):
 
     def __call__(self, left: Floats, right: Floats) -> tuple[float, Floats, Floats]:
         """Value, and gradients in ``left`` and ``right``."""
+        ...
+
+    def of_matrix(self, M: Floats) -> tuple[float, Floats]:
+        """Value, and gradient in M, of a single matrix held whole."""
         ...
 
 
@@ -48,6 +51,12 @@ class LinearPayoff:
         d_right *= -self.factor
         return -self.factor * value, d_left, d_right
 
+    def of_matrix(self, M: Floats) -> tuple[float, Floats]:
+        """-(pull) <C, M> and -(pull) C, for T = 1."""
+        return -self.factor * float(np.einsum("ij,ij->", self.C, M, dtype=np.float64)), -self.dtype(
+            self.factor
+        ) * self.C
+
 
 @dataclass
 class Stage:
@@ -57,26 +66,33 @@ class Stage:
     limits: Limits
     deadline: float = np.inf
 
-    def run(self, variables: NDArray[np.float64], payoff: Payoff, iterations: int) -> tuple[NDArray[np.float64], Point]:
+    def run(self, variables: Floats, payoff: Payoff, iterations: int) -> tuple[Floats, Point]:
         """Variables of unit length after ``iterations``, the point there, and multipliers moved accordingly."""
-        cells = self.limits.cells
+        cells, count = self.limits.cells, self.spheres.count
+        evaluate = self._of_one if count == 1 and cells <= HELD_CELLS else self._of_many
 
-        def objective(x: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        def objective(x: Floats) -> tuple[float, Floats]:
             point = self.spheres.point(x)
-            value, d_left, d_right = payoff(point.left, point.right)
-            value += self.limits.add(point, d_left, d_right)
-            return value / cells, point.pull_back(d_left, d_right) / cells
+            value, d_left, d_right = evaluate(payoff, point)
+            return value / cells, point.pull_back(d_left, d_right) / self.spheres.dtype(cells)
 
-        def watch(intermediate_result: Any) -> None:
-            if time.perf_counter() > self.deadline:
-                raise StopIteration
-
-        options: Any = {"maxiter": iterations, "maxcor": 5, "ftol": 0.0, "gtol": 0.0, "maxfun": 10 * iterations}
-        with one_core_if(cells * self.spheres.count * self.spheres.width < SERIAL_WORK):
-            found = minimize(objective, variables, jac=True, method="L-BFGS-B", options=options, callback=watch)
-            point = self.spheres.point(found.x)
+        with one_core_if(cells * count * self.spheres.width < SERIAL_WORK):
+            found = descend(objective, variables, iterations, lambda: time.perf_counter() > self.deadline)
+            point = self.spheres.point(found)
             self.limits.update(point)
-        return (point.on_sphere / np.sqrt(self.spheres.K)).ravel(), point
+        return (point.on_sphere / self.spheres.dtype(np.sqrt(self.spheres.K))).ravel(), point
+
+    def _of_one(self, payoff: Payoff, point: Point) -> tuple[float, Floats, Floats]:
+        """Three products in all: M, and the gradient in M times either factor."""
+        M = point.left @ point.right.T
+        value, G = payoff.of_matrix(M)
+        value += self.limits.add_to_matrix(M, G)
+        return value, G @ point.right, G.T @ point.left
+
+    def _of_many(self, payoff: Payoff, point: Point) -> tuple[float, Floats, Floats]:
+        value, d_left, d_right = payoff(point.left, point.right)
+        value += self.limits.add(point, d_left, d_right)
+        return value, d_left, d_right
 
 
 def one_core_if(small: bool) -> Any:

@@ -7,15 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from surefill.kernels.mixtures import add_sparse_products, products_at
+from surefill.kernels.mixtures import add_box, add_sparse_products, products_at
 from surefill.spaces.sphere import Floats, Point
 from surefill.spaces.version_space import VersionSpace
 
 BALL_STIFFNESS = 3.0
 """Penalty per cell of a ball exceeded by 100%; coverage gains at most 1 per cell by it."""
-
-DENSE_SHARE = 0.02
-"""Share of observed cells from which full matrix products beat a walk over the observed cells, for one matrix."""
 
 BOX_STIFFNESS = 30.0
 """Penalty's growth per entry beyond 1."""
@@ -37,31 +34,34 @@ class Limits:
         self.stiffness = BALL_STIFFNESS * self.cells / (space.beta**2 * count)
         self.ball = np.zeros(count) if multipliers is None else np.array(multipliers)
         self.box: list[Floats] | None = None
-        self.dense = count == 1 and len(self.rows) > DENSE_SHARE * self.cells
 
     def squares(self, point: Point) -> tuple[Floats, NDArray[np.float64]]:
         """The entries of every matrix at the observed cells, and their mean squares q_t."""
-        if self.dense:
-            entries = (point.left @ point.right.T)[self.rows, self.cols][:, None]
-        else:
-            entries = np.empty((len(self.rows), self.count), dtype=point.left.dtype)
-            products_at(point.left, point.right, self.rows, self.cols, entries)
+        entries = np.empty((len(self.rows), self.count), dtype=point.left.dtype)
+        products_at(point.left, point.right, self.rows, self.cols, entries)
         return entries, self.weights @ entries.astype(np.float64) ** 2
 
     def add(self, point: Point, d_left: Floats, d_right: Floats) -> float:
         """The terms' value; their gradient is added to ``d_left`` and ``d_right``."""
         entries, q = self.squares(point)
-        pull = np.maximum(0.0, self.ball + self.stiffness * (q - self.space.beta))
-        weights = (2 * self.weights[:, None] * entries * pull).astype(entries.dtype)
-        if self.dense:
-            G = np.zeros(self.space.shape, dtype=weights.dtype)
-            G[self.rows, self.cols] = weights[:, 0]
-            d_left += G @ point.right
-            d_right += G.T @ point.left
-        else:
-            add_sparse_products(point.left, point.right, self.rows, self.cols, weights, d_left, d_right)
-        value = float(np.sum(pull**2 - self.ball**2)) / (2 * self.stiffness)
+        value, weights = self._ball_terms(entries, q)
+        add_sparse_products(point.left, point.right, self.rows, self.cols, weights, d_left, d_right)
         return value + self._add_box(point, d_left, d_right)
+
+    def add_to_matrix(self, M: Floats, G: Floats) -> float:
+        """The terms' value for a single matrix held whole; their gradient in M is added to ``G``."""
+        entries = M[self.rows, self.cols][:, None]
+        value, weights = self._ball_terms(entries, self.weights @ entries.astype(np.float64) ** 2)
+        G[self.rows, self.cols] += weights[:, 0]
+        if self.box is None:
+            return value
+        return value + add_box(M, self.box[0], BOX_STIFFNESS, G)
+
+    def _ball_terms(self, entries: Floats, q: NDArray[np.float64]) -> tuple[float, Floats]:
+        """The balls' value, and its slope in every entry."""
+        pull = np.maximum(0.0, self.ball + self.stiffness * (q - self.space.beta))
+        value = float(np.sum(pull**2 - self.ball**2)) / (2 * self.stiffness)
+        return value, (2 * self.weights[:, None] * entries * pull).astype(entries.dtype)
 
     def _add_box(self, point: Point, d_left: Floats, d_right: Floats) -> float:
         if self.box is None:
@@ -70,9 +70,8 @@ class Limits:
         for t, held in enumerate(self.box):
             U, V, part = split(point, t)
             M = U @ V.T
-            over = np.maximum(0.0, held + stiffness * (np.abs(M) - 1))
-            value += float(np.sum(over**2 - held**2)) / (2 * stiffness)
-            G = np.sign(M) * over
+            G = np.zeros_like(M)
+            value += add_box(M, held, stiffness, G)
             d_left[:, part] += G @ V
             d_right[:, part] += G.T @ U
         return value

@@ -19,19 +19,19 @@ class Point:
     """
 
     spheres: Spheres
-    on_sphere: NDArray[np.float64]
-    lengths: NDArray[np.float64]
+    on_sphere: Floats
+    lengths: Floats
     left: Floats
     right: Floats
 
-    def pull_back(self, d_left: Floats, d_right: Floats) -> NDArray[np.float64]:
+    def pull_back(self, d_left: Floats, d_right: Floats) -> Floats:
         """The gradient in the variables: the part of the factors' gradient along the sphere, over the row's length."""
         s = self.spheres
         m, K = s.shape[0], s.K
         gradient = np.zeros_like(self.on_sphere)
         gradient[:m, :, :-1] = d_left.reshape(m, s.count, s.width)
         gradient[m:, :, :-1] = d_right.reshape(-1, s.count, s.width)
-        gradient -= (np.einsum("itk,itk->it", gradient, self.on_sphere) / K)[:, :, None] * self.on_sphere
+        gradient -= (np.einsum("itk,itk->it", gradient, self.on_sphere) / s.dtype(K))[:, :, None] * self.on_sphere
         gradient /= self.lengths[:, :, None]
         return gradient.ravel()
 
@@ -49,22 +49,22 @@ class Spheres:
     width: int
     dtype: type[np.floating[Any]] = np.float64
 
-    def random(self, rng: np.random.Generator) -> NDArray[np.float64]:
+    def random(self, rng: np.random.Generator) -> Floats:
         """Variables with independent directions in every row."""
-        return rng.normal(size=(sum(self.shape), self.count, self.width + 1)).ravel()
+        return rng.normal(size=(sum(self.shape), self.count, self.width + 1)).ravel().astype(self.dtype)
 
-    def point(self, variables: NDArray[np.float64]) -> Point:
+    def point(self, variables: Floats) -> Point:
         """The factors at ``variables``."""
         a = variables.reshape(sum(self.shape), self.count, self.width + 1)
-        lengths = np.sqrt(np.einsum("itk,itk->it", a, a) / self.K)
+        lengths = np.sqrt(np.einsum("itk,itk->it", a, a) / self.dtype(self.K))
         on_sphere = a / lengths[:, :, None]
-        factors = on_sphere[:, :, :-1].astype(self.dtype).reshape(len(a), -1)
+        factors = on_sphere[:, :, :-1].reshape(len(a), -1)
         return Point(self, on_sphere, lengths, factors[: self.shape[0]], factors[self.shape[0] :])
 
-    def variables(self, left: Floats, right: Floats) -> NDArray[np.float64]:
+    def variables(self, left: Floats, right: Floats) -> Floats:
         """Unit-length variables whose factors are ``left`` and ``right``, shortened where a row is too long."""
         rows = np.concatenate([left, right]).astype(np.float64).reshape(-1, self.count, self.width) / np.sqrt(self.K)
         squares = np.einsum("itk,itk->it", rows, rows)
         rows = rows / np.sqrt(np.maximum(1.0, squares))[:, :, None]
         spare = np.sqrt(np.maximum(0.0, 1.0 - squares))
-        return np.concatenate([rows, spare[:, :, None]], axis=2).ravel()
+        return np.concatenate([rows, spare[:, :, None]], axis=2).ravel().astype(self.dtype)
