@@ -1,6 +1,6 @@
 """Seconds, coverage and certified gap of the factored solver, beside the conic one where that still answers.
 
-Run with ``SUREFILL_DATA=... python benchmarks/coverage_program.py [convex] [square] [ranks] [rounds] [path] [whole]``, where
+Run with ``SUREFILL_DATA=... python benchmarks/coverage_program.py convex square ranks rounds path whole``, where
 MovieLens was unpacked at SUREFILL_DATA; everything but ``whole``, which takes long, when nothing is named.
 """
 
@@ -84,23 +84,60 @@ def ranks() -> None:
         print(f"  squared error on u1.test: {sure:.3f} where C > 0.5, {unsure:.3f} where C < 0.1", flush=True)
 
 
+SIZES, RANKS = ((200, 300), (400, 600), (1000, 1500), (2000, 3000), (4000, 6000)), (2, 4, 8, 16, 32)
+
+
 def rounds() -> None:
-    """Seconds per evaluation of the smoothed dual against cells and rank, 12 adversaries, 5% of cells seen."""
+    """Seconds per evaluation of the smoothed dual against cells and rank, 12 adversaries, 5% of cells seen; a picture."""
     print(f"{'cells':>10} {'rank':>5} {'seconds':>9} {'ns per cell and rank':>21}")
-    for m, n in ((300, 500), (1000, 1500), (3000, 5000)):
+    seconds = {}
+    for m, n in SIZES:
         rng = np.random.default_rng(0)
         cells = rng.choice(m * n, m * n // 20, replace=False)
         obs = Observations(cells // n, cells % n, np.zeros(len(cells)), (m, n))
-        for rank in (2, 8, 16):
-            game = SearchedGame(VersionSpace(obs, 0.045, MaxNorm(1.0, rank)), 0.3, 0.01, rng, np.inf, None)
-            point = game.stage.spheres.point(game.stage.spheres.random(rng))
-            game.payoff(point.left, point.right)
-            start = time.perf_counter()
-            for _ in range(3):
-                _, d_left, d_right = game.payoff(point.left, point.right)
-                game.stage.limits.add(point, d_left, d_right)
-            seconds = (time.perf_counter() - start) / 3
-            print(f"{m * n:10d} {rank:5d} {seconds:9.4f} {1e9 * seconds / (m * n * rank * 12):21.3f}", flush=True)
+        for rank in RANKS:
+            seconds[m * n, rank] = evaluation_seconds(VersionSpace(obs, 0.045, MaxNorm(1.0, rank)), rng)
+            each = 1e9 * seconds[m * n, rank] / (m * n * rank * 12)
+            print(f"{m * n:10d} {rank:5d} {seconds[m * n, rank]:9.4f} {each:21.3f}", flush=True)
+    draw_costs(seconds)
+
+
+def evaluation_seconds(space: VersionSpace, rng: np.random.Generator) -> float:
+    """The median of five evaluations with their gradients."""
+    game = SearchedGame(space, 0.3, 0.01, rng, np.inf, None)
+    point = game.stage.spheres.point(game.stage.spheres.random(rng))
+    taken = []
+    for _ in range(6):
+        start = time.perf_counter()
+        _, d_left, d_right = game.payoff(point.left, point.right)
+        game.stage.limits.add(point, d_left, d_right)
+        taken.append(time.perf_counter() - start)
+    return float(np.median(taken[1:]))
+
+
+def draw_costs(seconds: dict[tuple[int, int], float], path: str = "docs/cost_per_round.png") -> None:
+    """Both scalings on logarithmic axes, with a line of slope 1 beside each."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    cells = np.array([m * n for m, n in SIZES])
+    figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained", sharey=True)
+    for rank, mark in zip(RANKS, "osD^v", strict=True):
+        left.loglog(cells, [seconds[c, rank] for c in cells], marker=mark, label=f"rank {rank}")
+    for c, mark in zip(cells, "osD^v", strict=True):
+        right.loglog(RANKS, [seconds[c, rank] for rank in RANKS], marker=mark, label=f"{c:,} cells")
+    left.loglog(cells, seconds[cells[2], 16] * 2 * cells / cells[2], "k:", label="slope 1")
+    right.loglog(RANKS, seconds[cells[2], 16] / 8 * np.array(RANKS), "k:", label="slope 1")
+    left.set(xlabel="cells", ylabel="seconds per evaluation", title="linear in cells")
+    right.set(xlabel="rank of the 12 adversaries", title="linear in rank beyond a fixed part")
+    for axes in (left, right):
+        axes.legend(fontsize=7)
+        axes.grid(alpha=0.3, which="both")
+    figure.savefig(path, dpi=110)
+    slope = np.polyfit(np.log(cells), np.log([seconds[c, 16] for c in cells]), 1)[0]
+    print(f"log-log slope in cells at rank 16: {slope:.2f}; picture in {path}", flush=True)
 
 
 def path(gammas: tuple[float, ...] = (0.24, 0.26, 0.28, 0.3, 0.32, 0.34, 0.36, 0.4)) -> None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from surefill import Observations, solve_coverage
+from surefill import Observations, max_norm, solve_coverage
 from surefill.coverage import CoverageStatus, FactoredConfidence
 from surefill.coverage.certified import CertifiedGame
 from surefill.coverage.conic import cover_against
@@ -234,6 +234,44 @@ def test_when_everything_may_be_covered():
         found = solve_coverage(obs, gamma=0.95, beta=0.01, rank=rank, method="factored")
         assert found.coverage == pytest.approx(100.0)
         assert found.upper_bound == pytest.approx(100.0)
+
+
+GRID = np.argwhere(np.ones((8, 6), dtype=bool))
+
+
+@pytest.mark.parametrize("rank", [None, 1, 9])
+@pytest.mark.parametrize(
+    ("cells", "shape", "K"),
+    [
+        (GRID[:1], (8, 6), 1.0),
+        (GRID[:4], (1, 6), 1.0),
+        (GRID[:4, ::-1], (6, 1), 1.0),
+        (GRID[GRID[:, 1] != 2], (8, 6), 1.0),
+        (GRID[GRID[:, 1] % 2 == 0], (8, 6), 50.0),
+    ],
+    ids=["one observation", "one row", "one column", "an empty column", "K huge"],
+)
+def test_degenerate_matrices(cells, shape, K, rank):
+    """The conic optimum lies in the bracket; with a rank there are fewer adversaries and no less coverage."""
+    obs = Observations(cells[:, 0], cells[:, 1], np.zeros(len(cells)), shape)
+    conic = solve_coverage(obs, K, gamma=0.3, method="conic")
+    found = solve_coverage(obs, K, gamma=0.3, rank=rank, method="factored", time_limit=2.0)
+    if rank is None:
+        assert found.coverage <= conic.upper_bound * (1 + 1e-6)
+        assert found.gap < 0.01
+    assert found.upper_bound >= conic.coverage * (1 - 1e-6)
+    if found.status is CoverageStatus.HELD:
+        assert found.coverage >= 0.98 * conic.coverage
+
+
+def test_no_K_beyond_that_of_the_box_changes_the_class():
+    assert MaxNorm(50.0).within_box((9, 20)) == MaxNorm(3.0)
+    assert MaxNorm(50.0, rank=4).within_box((9, 20)) == MaxNorm(2.0, rank=4)
+    assert MaxNorm(1.5, rank=30).within_box((9, 20)) == MaxNorm(1.5, rank=9)
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        M = rng.uniform(-1, 1, size=(7, 3)) @ rng.uniform(-1, 1, size=(3, 8))
+        assert max_norm(M / np.abs(M).max()).upper <= np.sqrt(3) * (1 + 1e-6)
 
 
 def test_auto_chooses_by_size_and_errors_are_sentences(blocks):

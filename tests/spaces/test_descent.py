@@ -19,7 +19,7 @@ def test_a_quadratic_is_solved(seed):
     rng = np.random.default_rng(seed)
     root = rng.normal(size=(12, 12))
     H, b = root @ root.T + 0.1 * np.eye(12), rng.normal(size=12)
-    x = descend(lambda x: (float(x @ H @ x / 2 - b @ x), H @ x - b), np.zeros(12), 400, never)
+    x = descend(lambda x: (float(x @ H @ x / 2 - b @ x), H @ x - b), np.zeros(12), 120, never)
     np.testing.assert_allclose(x, np.linalg.solve(H, b), rtol=1e-4, atol=1e-5)
 
 

@@ -12,7 +12,6 @@ from surefill.coverage.games import ITERATIONS, SHARPEN, Game, WarmStart
 from surefill.loop import Status
 from surefill.spaces.ascent import SERIAL_WORK, one_core_if
 from surefill.spaces.certificate import DualBound, bound_from_response
-from surefill.spaces.factored import full_width
 from surefill.spaces.sphere import Floats
 from surefill.spaces.version_space import VersionSpace
 
@@ -69,7 +68,7 @@ class CertifiedGame(Game):
         deadline: float,
         warm: WarmStart | None,
     ) -> None:
-        super().__init__(space, gamma, 1, full_width(space.shape), deadline, None if warm is None else warm.merged())
+        super().__init__(space, gamma, 1, deadline, None if warm is None else warm.merged())
         self.gap, self.rng = gap, rng
 
     def init(self) -> Bracket:

@@ -14,7 +14,7 @@ from surefill.coverage.conic import cover_against
 from surefill.coverage.factored_confidence import FactoredConfidence
 from surefill.coverage.payoff import CoveragePayoff
 from surefill.spaces.ascent import HELD_CELLS, LinearPayoff, Stage
-from surefill.spaces.factored import require_factored
+from surefill.spaces.factored import factored_space, full_width
 from surefill.spaces.limits import Limits, row_blocks
 from surefill.spaces.sphere import Floats, Point, Spheres
 from surefill.spaces.version_space import VersionSpace
@@ -25,6 +25,9 @@ ITERATIONS = 100
 
 DOUBLE_CELLS = 30_000
 """Cells up to which the convex class is solved in double precision; single halves the time and reaches 0.1%."""
+
+WARM_MU = 0.1
+"""Smoothing at which a solved neighbour is taken up: from a sharper one the adversary moves too slowly."""
 
 SHARPEN = 0.4
 """Factor by which the smoothing falls."""
@@ -52,14 +55,13 @@ class WarmStart:
 class Game:
     """min over lambda >= 0, M^t in V of sum_x phi_mu(1 + lambda (gamma - (1/T) sum_t M^t_x)), stage by stage."""
 
-    def __init__(
-        self, space: VersionSpace, gamma: float, count: int, width: int, deadline: float, warm: WarmStart | None
-    ) -> None:
-        matrix_class = require_factored(space)
+    def __init__(self, space: VersionSpace, gamma: float, count: int, deadline: float, warm: WarmStart | None) -> None:
+        space, matrix_class = factored_space(space)
         self.space, self.gamma, self.K = space, gamma, matrix_class.K
         double = matrix_class.rank is None and space.shape[0] * space.shape[1] <= DOUBLE_CELLS
         self.dtype: type = np.float64 if double else np.float32
-        self.deadline, self.warm, self.width = deadline, warm, width
+        self.deadline, self.warm = deadline, warm
+        self.width = matrix_class.rank or full_width(space.shape)
         self.seat(warm.count if warm else count, None if warm is None else warm.multipliers)
         if warm is not None:
             self.payoff.scale = warm.scale
@@ -78,7 +80,7 @@ class Game:
             point = spheres.point(variables)
             self.payoff.solve_scale(point.left, point.right)
             if self.payoff.scale > 1e-6:  # or else the neighbour's adversaries no longer hold anything back
-                return variables, self.warm.mu
+                return variables, max(self.warm.mu, WARM_MU)
             self.seat(spheres.count, None)
         variables = spheres.random(rng)
         ones = self.ones()

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from surefill.coverage.factored_confidence import FactoredConfidence
 from surefill.coverage.games import SHARPEN, Game, WarmStart
 from surefill.loop import Status
-from surefill.spaces.classes import MaxNorm
 from surefill.spaces.factored import FactoredAdversary, best_responses
 from surefill.spaces.sphere import Floats
 from surefill.spaces.version_space import VersionSpace
@@ -68,10 +67,7 @@ class SearchedGame(Game):
         deadline: float,
         warm: WarmStart | None,
     ) -> None:
-        assert isinstance(space.matrix_class, MaxNorm)
-        assert space.matrix_class.rank is not None
-        width = min(space.matrix_class.rank, *space.shape)
-        super().__init__(space, gamma, FIRST_ADVERSARIES, width, deadline, warm)
+        super().__init__(space, gamma, FIRST_ADVERSARIES, deadline, warm)
         self.tolerance, self.rng = tolerance, rng
 
     def init(self) -> Mixture:

@@ -24,7 +24,6 @@ from surefill.errors import InputError, invalid_parameter
 from surefill.loop import ProgressCallback, run
 from surefill.spaces.classes import MaxNorm
 from surefill.spaces.conic import INTERIOR_POINT_LIMIT, SIZE_LIMIT, first_tight, plan_for
-from surefill.spaces.factored import require_factored
 from surefill.spaces.version_space import VersionSpace
 
 METHODS = ("auto", "conic", "factored")
@@ -82,7 +81,6 @@ def solve_coverage(
     if method == "conic" or (method == "auto" and _prefers_conic(space, gap)):
         answers = solve_conic(space, gamma, plan_for(space.shape))
         return conic_coverage(space, gamma, gap, first_tight(answers, lambda answer: answer.gap, gap))
-    require_factored(space)
     deadline, rng = deadline_after(time_limit), np.random.default_rng(random_state)
     warm = _warm(warm_start, space)
     limits: dict[str, Any] = {"max_steps": MAX_ROUNDS, "time_limit": time_limit, "progress": progress}

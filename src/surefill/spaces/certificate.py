@@ -15,7 +15,7 @@ from surefill.spaces.version_space import VersionSpace
 DENSE_SIDE = 400
 """Shorter side up to which all singular values are computed; beyond, Lanczos finds the largest few."""
 
-VERIFIED_SIDE = 3000
+VERIFIED_SIDE = 8000
 """Shorter side up to which the norm that Lanczos found is proved by a Cholesky factorisation."""
 
 FLOOR = 1e-2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,6 +42,14 @@ class MaxNorm:
         """The class in words."""
         limit = "" if self.rank is None else f" and rank at most {self.rank}"
         return f"matrices of max-norm at most {self.K:g}{limit}"
+
+    def within_box(self, shape: tuple[int, int]) -> MaxNorm:
+        """The same matrices of this shape among those with |M_x| <= 1, by the smallest K and rank.
+
+        One of rank k has max-norm at most sqrt(k) (section 2.1), reached by factors of k columns (John's ellipsoid).
+        """
+        rank = None if self.rank is None else min(self.rank, *shape)
+        return MaxNorm(min(self.K, math.sqrt(rank or min(shape))), rank)
 
     def norm(self, M: ArrayLike) -> NormValue:
         """The max-norm of ``M``, certified."""

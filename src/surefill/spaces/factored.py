@@ -50,8 +50,8 @@ class FactoredAdversary:
         return f"FactoredAdversary(value {self.value:.6g}, bound {self.bound:.6g}, mean {self.mean:.6g})"
 
 
-def require_factored(space: VersionSpace) -> MaxNorm:
-    """The max-norm class of a space that the factored solvers can search, or a sentence about what is missing."""
+def factored_space(space: VersionSpace) -> tuple[VersionSpace, MaxNorm]:
+    """The same space by its smallest K and rank, and its class, or a sentence on why it cannot be searched."""
     if not isinstance(space.matrix_class, MaxNorm):
         raise InputError(f"the factored solver knows max-norm classes; got {space.matrix_class.description}.")
     if space.beta == 0:
@@ -59,7 +59,8 @@ def require_factored(space: VersionSpace) -> MaxNorm:
             "the factored solver needs beta > 0, since it scales its adversaries into the ball: give a small beta, "
             "or method='conic' for a small matrix."
         )
-    return space.matrix_class
+    tight = space.matrix_class.within_box(space.shape)
+    return replace(space, matrix_class=tight), tight
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +87,7 @@ class ResponseSearch:
     def __init__(
         self, space: VersionSpace, C: Any, starts: int, width: int | None, rng: np.random.Generator, tolerance: float
     ) -> None:
-        matrix_class = require_factored(space)
+        space, matrix_class = factored_space(space)
         (m, n), self.rank = space.shape, matrix_class.rank
         double = self.rank is None and m * n <= DOUBLE_CELLS
         dtype: type = np.float64 if double else np.float32
