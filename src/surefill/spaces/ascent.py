@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -67,16 +68,27 @@ class Stage:
             value += self.limits.add(point, d_left, d_right)
             return value / cells, point.pull_back(d_left, d_right) / cells
 
-        def watch(intermediate_result: Any) -> None:
-            if time.perf_counter() > self.deadline:
-                raise StopIteration
-
-        options: Any = {"maxiter": iterations, "maxcor": 5, "ftol": 0.0, "gtol": 0.0, "maxfun": 10 * iterations}
         with one_core_if(cells * self.spheres.count * self.spheres.width < SERIAL_WORK):
-            found = minimize(objective, variables, jac=True, method="L-BFGS-B", options=options, callback=watch)
-            point = self.spheres.point(found.x)
+            point = self.spheres.point(descend(objective, variables, iterations, self.deadline))
             self.limits.update(point)
         return (point.on_sphere / np.sqrt(self.spheres.K)).ravel(), point
+
+
+def descend(
+    objective: Callable[[NDArray[np.float64]], tuple[float, NDArray[np.float64]]],
+    variables: NDArray[np.float64],
+    iterations: int,
+    deadline: float = np.inf,
+) -> NDArray[np.float64]:
+    """Where ``iterations`` of L-BFGS lead, or as many as fit before ``deadline``; it stops early only where stuck."""
+
+    def watch(intermediate_result: Any) -> None:
+        if time.perf_counter() > deadline:
+            raise StopIteration
+
+    options: Any = {"maxiter": iterations, "maxcor": 5, "ftol": 0.0, "gtol": 0.0, "maxfun": 10 * iterations}
+    found = minimize(objective, variables, jac=True, method="L-BFGS-B", options=options, callback=watch)
+    return np.asarray(found.x)
 
 
 def one_core_if(small: bool) -> Any:
