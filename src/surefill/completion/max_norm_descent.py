@@ -23,7 +23,10 @@ FLOOR = 1e-3
 """Smallest multiplier of a row in the certificate, as a share of their mean."""
 
 DOUBLE_WORK = 3_000_000
-"""Cells times width up to which the factors are held in double precision."""
+"""Cells times width up to which all is done in double precision; beyond, only once single gains nothing more."""
+
+SERIAL_CELLS = 10_000
+"""Observed cells up to which dense products stay on one core."""
 
 EXACT = 1e-3
 """Share of the zero matrix's loss below which an objective is compared with that share instead of itself."""
@@ -34,7 +37,8 @@ class Bracket:
     """The best member so far and the best bound on all: lower <= optimum <= objective, and where to go on from.
 
     ``rows`` are unit vectors, the spare coordinate last: m + n of them, for M = K U V'. ``left``, ``right`` are the
-    member's factors. ``moved`` is the share by which the last stage lowered the objective.
+    member's factors, ``norm`` the square of their longest row. ``moved`` is the share by which the last stage
+    lowered the objective.
     """
 
     rows: Array
@@ -43,6 +47,7 @@ class Bracket:
     lower: float
     left: Floats
     right: Floats
+    norm: float
     moved: float = math.inf
 
 
@@ -65,7 +70,7 @@ class Descent:
     def __post_init__(self) -> None:
         double = len(self.risk.rows) * (self.rank or self.widest) <= DOUBLE_WORK
         self.dtype: type[np.floating[Any]] = np.float64 if double else np.float32
-        self.loss = BoundedLoss(self.risk, self.dtype)
+        self.loss = BoundedLoss(self.risk)
 
     @property
     def widest(self) -> int:
@@ -82,22 +87,25 @@ class Descent:
             rows = rows / np.linalg.norm(rows, axis=1, keepdims=True)
         m, n = self.risk.shape
         nothing = np.zeros((m, 1)), np.zeros((n, 1))
-        return Bracket(rows, 1.0 if self.risk.K is None else self.risk.K, self.risk.at_zero, 0.0, *nothing)
+        return Bracket(rows, 1.0 if self.risk.K is None else self.risk.K, self.risk.at_zero, 0.0, *nothing, norm=0.0)
 
     def step(self, state: Bracket) -> Bracket:
         """Descend, keep the better member and the better bound, and follow what gains are left."""
         point, K = self._descend(state)
-        found = self._certify(point, K)
+        found = self._certify(point)
         lower = self.risk.lower_bound(self.loss.residual, found.value, float(self.loss.over.sum()))
         entries = self.loss.entries[self.loss.observed]
-        with one_core_if(self.dtype is np.float64):
+        with one_core_if(len(self.risk.rows) < SERIAL_CELLS):
             excess = self.loss.move_box(point.left, point.right, K)
         objective = self.risk.objective(entries / excess, K / excess)
         moved = (state.objective - objective) / max(state.objective, 1e-300)
         if objective < state.objective:
             root = math.sqrt(K / excess)
-            state = replace(state, objective=objective, left=root * point.left, right=root * point.right)
+            left, right = root * point.left, root * point.right
+            state = replace(state, objective=objective, left=left, right=right, norm=K / excess)
         state = replace(state, K=K, lower=max(state.lower, min(lower, state.objective)), moved=abs(moved))
+        if state.moved < self.tolerance / 10:
+            self.dtype = np.float64
         rows = point.on_sphere[:, 0]
         return replace(state, rows=rows if self._is_closed(state) else self._leave(rows, found))
 
@@ -107,7 +115,7 @@ class Descent:
 
     def terminate(self, state: Bracket) -> Status | None:
         """Converged when the gap is as small as asked for, or, with a rank, when stages gain nothing."""
-        still = self.rank is not None and state.moved < self.tolerance / 10
+        still = self.rank is not None and state.moved < self.tolerance / 100
         return Status.CONVERGED if still or self._is_closed(state) else None
 
     def _is_closed(self, state: Bracket) -> bool:
@@ -138,7 +146,7 @@ class Descent:
         objective(x)
         return spheres.point(x[:size]), (float(x[-1]) / unit) ** 2 if free else state.K
 
-    def _certify(self, point: Point, K: float) -> DualBound:
+    def _certify(self, point: Point) -> DualBound:
         """A bound on <B, .> over the unit ball, B the pull on the listed cells."""
         left, right = point.left.astype(np.float64), point.right.astype(np.float64)
         return bound_over_ball(self.loss.pull, left, right, 1.0, FLOOR)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -19,7 +20,7 @@ Array = NDArray[np.float64]
 Floats = NDArray[Any]
 Index = NDArray[np.int64]
 
-BOX_STIFFNESS = 10.0
+BOX_STIFFNESS = 50.0
 """Growth of the box's pull per unit beyond 1, in units of the mean weight of an observed cell."""
 
 
@@ -28,7 +29,8 @@ class Risk:
     """min sum_S w_x (u_x - M_x)^2 over max-norm(M) <= K and |M_x| <= 1, or plus penalty max-norm(M) in place of K.
 
     Rows and columns without observations are left out: their factors are zero in the answer. Cells are sorted by
-    row. ``boxed`` is false where the box is implied (K <= 1) or not asked for.
+    row. ``boxed`` is false where the box is implied (K <= 1) or not asked for. A K beyond sqrt(min(m, n)) max(1, |u|)
+    is cut to it: every matrix of the box, or the exact fit that is zero elsewhere, has a max-norm of at most that.
     """
 
     shape: tuple[int, int]
@@ -46,9 +48,11 @@ class Risk:
         by_row, by_col = observations.by_row, observations.by_col
         rows, cols = by_row.locate(observations.rows), by_col.locate(observations.cols)
         order = np.lexsort((cols, rows))
+        shape, weight = (len(by_row), len(by_col)), observations.weights[order]
         boxed = box and (K is None or K > 1)
-        weight = observations.weights[order]
-        return cls((len(by_row), len(by_col)), rows[order], cols[order], target[order], weight, K, penalty, boxed)
+        largest = math.sqrt(min(shape)) * max(1.0, float(np.abs(target).max()))
+        limit = None if K is None else min(K, largest)
+        return cls(shape, rows[order], cols[order], target[order], weight, limit, penalty, boxed)
 
     @cached_property
     def at_zero(self) -> float:
@@ -90,8 +94,8 @@ class BoundedLoss:
     The box is kept at the observed cells and at those that were found beyond it, each with a multiplier.
     """
 
-    def __init__(self, risk: Risk, dtype: type) -> None:
-        self.risk, self.dtype = risk, dtype
+    def __init__(self, risk: Risk) -> None:
+        self.risk = risk
         self.stiffness = BOX_STIFFNESS * float(risk.weight.mean()) if risk.boxed else 0.0
         self._list(risk.rows, risk.cols, np.zeros(len(risk.rows)))
 
@@ -104,11 +108,12 @@ class BoundedLoss:
         self.target, self.weight = np.zeros(len(rows)), np.zeros(len(rows))
         self.target[self.observed], self.weight[self.observed] = self.risk.target, self.risk.weight
         self.by_row, self.by_col = Groups.of(self.rows), Groups.of(self.cols)
-        self.entries, self.slopes = np.empty(len(rows)), np.empty(len(rows), self.dtype)
+        self.entries, self.slopes = np.empty(len(rows)), np.empty(len(rows))
 
     def __call__(self, U: Floats, V: Floats, K: float) -> tuple[float, Floats, Floats, float]:
-        """Value, its gradients in K U V' times V and times U (as factors of slope K), and its derivative in K."""
+        """The value f(M), M = K U V', and with G = f'(M) the products G V, G' U and <G, U V'>, its derivative in K."""
         dU, dV, value = np.empty_like(U), np.empty_like(V), np.empty(len(U))
+        self.slopes = self.slopes.astype(U.dtype, copy=False)
         over_ranges(
             lambda first, last: set_row_terms(
                 first, last, self.by_row.starts, self.cols, self.target, self.weight, self.held, self.stiffness, K,

@@ -31,7 +31,7 @@ def set_row_terms(
     dU: Floats,
     value: Floats,
 ) -> None:
-    """value_i = sum_x w_x (M_x - target_x)^2 + [over_x^2 - held_x^2] / (2 stiffness) over the cells x = (i, j) of a row.
+    """value_i = sum_x w_x (M_x - target_x)^2 + [over_x^2 - held_x^2] / (2 stiffness) over a row's cells x = (i, j).
 
     M_x = scale u_i . v_j is left in ``entries``, over_x = max(0, held_x + stiffness (|M_x| - 1)) is the box's pull, the
     derivative in M_x is left in ``slopes``, and dU_i = sum_x slopes_x v_j. A stiffness of 0 leaves the box out.

@@ -88,9 +88,10 @@ def top_singular(B: Matrix | Sparse, count: int = 12) -> tuple[Matrix, NDArray[n
     optimum's rank, which a dense eigensolver does not mind and Lanczos cannot resolve.
     """
     wide = B.shape[0] <= B.shape[1]
-    squares, vectors = _top_eigen(B if wide else B.T, min(count, min(B.shape)))
+    across: Any = B if wide else B.T
+    squares, vectors = _top_eigen(across, min(count, min(B.shape)))
     values = np.sqrt(np.maximum(squares, 0.0))
-    others = (B.T if wide else B) @ vectors / np.maximum(values, 1e-8 * values[0] if values[0] > 0 else 1.0)
+    others = across.T @ vectors / np.maximum(values, 1e-8 * values[0] if values[0] > 0 else 1.0)
     return (vectors, values, others) if wide else (others, values, vectors)
 
 
@@ -104,12 +105,14 @@ def _top_eigen(B: Matrix | Sparse, count: int) -> tuple[NDArray[np.float64], Mat
         return squares[::-1], vectors[:, ::-1]
     operator: Any = LinearOperator((side, side), matvec=lambda v: B @ (B.T @ v), dtype=np.float64)
     try:
-        squares, vectors = eigsh(operator, k=count, v0=np.ones(side), ncv=min(60, side), tol=1e-3, maxiter=LANCZOS_RESTARTS)
+        squares, vectors = eigsh(
+            operator, k=count, v0=np.ones(side), ncv=min(60, side), tol=1e-3, maxiter=LANCZOS_RESTARTS
+        )
     except ArpackNoConvergence as stopped:
         squares, vectors = stopped.eigenvalues, stopped.eigenvectors
         if not len(squares):
-            columns = abs(B).sum(axis=0)
-            return np.array([(abs(B) @ columns).max()]), np.full((side, 1), side**-0.5)
+            sizes: Any = abs(B)
+            return np.array([(sizes @ sizes.sum(axis=0)).max()]), np.full((side, 1), side**-0.5)
     order = np.argsort(-squares)
     return squares[order], vectors[:, order]
 
@@ -149,4 +152,4 @@ def _raise_where_needed(
         return None
     excess = strengths[:best] - strengths[best]
     raised: NDArray[np.float64] = strengths[best] * y + a[:, :best] @ (excess * a[:, :best].sum(axis=0))
-    return raised
+    return np.asarray(np.maximum(raised, 1e-6 * raised.mean()))
