@@ -24,7 +24,7 @@ K_PATH = tuple(0.25 * 2 ** (s / 2) for s in range(12))
 DEFAULT_K = 1.0
 FEWEST_TO_CHOOSE = 20
 PATH_TOLERANCE = 1e-2
-PATH_STAGES = 4
+PATH_STAGES = 3
 PATIENCE = 2
 MAX_STAGES = 30
 
@@ -89,8 +89,8 @@ class MaxNormCompletion:
         if len(obs) < FEWEST_TO_CHOOSE:
             return DEFAULT_K, None
         train, held_out = split_entries(obs, 0.1, self.random_state)
-        search = NormSearch(self, train, held_out)
         limit = None if self.time_limit is None else self.time_limit / 2
+        search = NormSearch(self, train, held_out, math.inf if limit is None else time.perf_counter() + limit)
         best = run(search, max_steps=len(K_PATH), time_limit=limit, progress=progress).state.best
         assert best is not None
         return best.fit.K, None if self.method == "conic" else best.rows_for(obs, self.random_state)
@@ -186,6 +186,7 @@ class NormSearch:
     model: MaxNormCompletion
     train: Observations
     held_out: Observations
+    deadline: float = math.inf
     task: str = field(default="choosing K", init=False)
 
     def init(self) -> SearchState:
@@ -195,7 +196,7 @@ class NormSearch:
     def step(self, state: SearchState) -> SearchState:
         """Fit with the next K and score it on the held-out cells."""
         warm = None if state.last is None or self.model.method == "conic" else state.last.found.rows
-        limit = None if self.model.time_limit is None else self.model.time_limit / 2
+        limit = None if math.isinf(self.deadline) else max(0.0, self.deadline - time.perf_counter())
         solved = self.model._fit(self.train, K_PATH[state.position], PATH_TOLERANCE, PATH_STAGES, limit, warm)
         held = self.held_out
         errors = held.squared_errors(solved.fit.at(held.rows, held.cols))
