@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from surefill.completion.max_norm_conic import solve_conic
-from surefill.completion.max_norm_descent import Bracket, Descent
+from surefill.completion.max_norm_descent import Bracket, Descent, is_closed
 from surefill.completion.max_norm_fit import MaxNormFit
 from surefill.completion.max_norm_risk import Array, Risk
 from surefill.completion.offsets import Offsets
@@ -110,7 +110,8 @@ class MaxNormCompletion:
         target = obs.unit.to_unit(obs.values) - offsets.at(i, j)
         risk = Risk.of(obs, target, K, self.penalty, box=not self.centre)
         if self.method == "conic":
-            found, status = solve_conic(risk, tolerance), Status.CONVERGED
+            found = solve_conic(risk, tolerance)
+            status = Status.CONVERGED if is_closed(found, risk, tolerance) else Status.STEP_LIMIT
         else:
             deadline = math.inf if time_limit is None else time.perf_counter() + time_limit
             rng = np.random.default_rng(self.random_state)

@@ -107,7 +107,7 @@ class Descent:
         if state.moved < self.tolerance / 10:
             self.dtype = np.float64
         rows = point.on_sphere[:, 0]
-        return replace(state, rows=rows if self._is_closed(state) else self._leave(rows, found))
+        return replace(state, rows=rows if is_closed(state, self.risk, self.tolerance) else self._leave(rows, found))
 
     def measure(self, state: Bracket) -> float:
         """The certified gap as a share of the objective."""
@@ -116,10 +116,7 @@ class Descent:
     def terminate(self, state: Bracket) -> Status | None:
         """Converged when the gap is as small as asked for, or, with a rank, when stages gain nothing."""
         still = self.rank is not None and state.moved < self.tolerance / 100
-        return Status.CONVERGED if still or self._is_closed(state) else None
-
-    def _is_closed(self, state: Bracket) -> bool:
-        return state.objective - state.lower <= self.tolerance * max(state.objective, EXACT * self.risk.at_zero)
+        return Status.CONVERGED if still or is_closed(state, self.risk, self.tolerance) else None
 
     def _descend(self, state: Bracket) -> tuple[Point, float]:
         """One stage of L-BFGS over the rows' directions and, with a penalty, over K after the first.
@@ -159,3 +156,8 @@ class Descent:
         if width < self.widest and uses_all_columns(rows):
             rows = widen(rows, min(2 * width, self.widest), self.rng)
         return follow_gains(rows, found, self.tolerance)
+
+
+def is_closed(state: Bracket, risk: Risk, tolerance: float) -> bool:
+    """Whether the gap is at most ``tolerance`` of the objective, or of a thousandth of the zero matrix's loss."""
+    return state.objective - state.lower <= tolerance * max(state.objective, EXACT * risk.at_zero)
