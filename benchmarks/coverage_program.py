@@ -88,7 +88,7 @@ SIZES, RANKS = ((200, 300), (400, 600), (1000, 1500), (2000, 3000), (4000, 6000)
 
 
 def rounds() -> None:
-    """Seconds and a picture of one evaluation of the smoothed dual by cells and rank; 12 adversaries, 5% of cells seen."""
+    """Seconds and a picture of one evaluation of the smoothed dual by cells and rank: 12 adversaries, 5% of cells."""
     print(f"{'cells':>10} {'rank':>5} {'seconds':>9} {'ns per cell and rank':>21}")
     seconds = {}
     for m, n in SIZES:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from surefill import datasets as datasets
     from surefill import theory as theory
     from surefill.completion import FactorModel as FactorModel
+    from surefill.completion import MaxNormCompletion as MaxNormCompletion
     from surefill.coverage import Coverage as Coverage
     from surefill.coverage import CoverageProgram as CoverageProgram
     from surefill.coverage import OfflineCompletion as OfflineCompletion
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOME = {
-    "completion": ["FactorModel"],
+    "completion": ["FactorModel", "MaxNormCompletion"],
     "coverage": [
         "Coverage", "CoverageProgram", "OfflineCompletion", "PosteriorVariance", "complete_partially",
         "round_confidence", "solve_coverage",

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy.optimize import approx_fprime
+from scipy.sparse import csr_array
 
 from surefill.data.observations import Observations
 from surefill.errors import InputError
@@ -86,13 +87,25 @@ def test_uneven_excess_is_paid_where_it_lives():
     assert bound.value < 0.99 * 0.5 * y.sum() * bound.strengths[0]
 
 
-def test_lanczos_and_cholesky_agree_with_all_singular_values(monkeypatch):
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("verified", [3000, 10])
+@pytest.mark.parametrize("kind", [np.asarray, csr_array])
+def test_the_largest_singular_values_with_all_at_hand_or_by_lanczos(monkeypatch, kind, verified, turned):
     B = np.random.default_rng(0).normal(size=(60, 45))
+    B = B.T if turned else B
     truth = np.linalg.norm(B, 2)
-    monkeypatch.setattr("surefill.spaces.certificate.DENSE_SIDE", 10)
-    assert top_singular(B, 4)[1] == pytest.approx(np.linalg.svd(B, compute_uv=False)[:4], rel=1e-3)
-    assert truth <= spectral_norm_bound(B) <= truth * 1.01
-    assert truth <= spectral_norm_bound(B, guess=0.9 * truth) <= truth * 1.01
+    monkeypatch.setattr("surefill.spaces.certificate.VERIFIED_SIDE", verified)
+    left, values, right = top_singular(kind(B), 4)
+    assert values == pytest.approx(np.linalg.svd(B, compute_uv=False)[:4], rel=1e-3)
+    np.testing.assert_allclose(B @ right, left * values, atol=1e-8)
+    assert truth <= spectral_norm_bound(kind(B)) <= truth * 1.01
+
+
+def test_where_lanczos_gives_up_the_norm_is_still_bounded(monkeypatch):
+    B = np.linalg.qr(np.random.default_rng(0).normal(size=(80, 80)))[0]
+    monkeypatch.setattr("surefill.spaces.certificate.VERIFIED_SIDE", 10)
+    monkeypatch.setattr("surefill.spaces.certificate.LANCZOS_RESTARTS", 1)
+    assert 1 <= spectral_norm_bound(B + np.diag(np.linspace(0, 1e-6, 80))) < 20
 
 
 @pytest.mark.parametrize("K", [1.0, 3.0])

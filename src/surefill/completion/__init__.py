@@ -3,5 +3,7 @@
 from surefill.completion.base import Completion, CompletionAlgorithm
 from surefill.completion.factor_completion import FactorCompletion
 from surefill.completion.factor_model import FactorModel
+from surefill.completion.max_norm import MaxNormCompletion
+from surefill.completion.max_norm_fit import MaxNormFit
 
-__all__ = ["Completion", "CompletionAlgorithm", "FactorCompletion", "FactorModel"]
+__all__ = ["Completion", "CompletionAlgorithm", "FactorCompletion", "FactorModel", "MaxNormCompletion", "MaxNormFit"]

@@ -12,17 +12,12 @@ from surefill.coverage.games import ITERATIONS, SHARPEN, Game, WarmStart
 from surefill.loop import Status
 from surefill.spaces.ascent import SERIAL_WORK, one_core_if
 from surefill.spaces.certificate import DualBound, bound_from_response
+from surefill.spaces.escape import follow_gains
 from surefill.spaces.sphere import Floats
 from surefill.spaces.version_space import VersionSpace
 
-ESCAPE = 0.2
-"""Length of a step along a direction of gain, per square root of the gain."""
-
 ALL_STAGES = 10
 """Stages given to the proof that C = 1 is feasible, while no adversary against it is known."""
-
-ESCAPES = 8
-"""Directions followed at once."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +106,8 @@ class CertifiedGame(Game):
             state = replace(state, confidence=feasible, coverage=coverage, bound=bound, multipliers=ball)
         blunt = 1 - float(C.sum()) / state.upper > self.gap / 2
         if state.rounds % 2 == 0:
-            variables = self._escape(variables, found)
+            rows = variables.reshape(sum(self.space.shape), self.width + 1)
+            variables = follow_gains(rows, found, self.gap / 5).ravel()
         return replace(
             state, variables=variables, rounds=state.rounds + 1, mu=state.mu * SHARPEN if blunt else state.mu
         )
@@ -147,18 +143,3 @@ class CertifiedGame(Game):
             share = 1.0
         coverage = (1 - share) * total + share * counted
         return replace(confidence, share=share), coverage, (1 - share) * bound + share * root * counted
-
-    def _escape(self, variables: NDArray[np.float64], found: DualBound) -> NDArray[np.float64]:
-        """Add the directions of gain to the factors' weakest columns, which they leave as good as unchanged."""
-        count = min(ESCAPES, self.width, int(np.sum(found.strengths > 1 + self.gap / 5)))
-        if count == 0:
-            return variables
-        a = variables.reshape(sum(self.space.shape), self.width + 1)
-        factors, spare = a[:, :-1], a[:, -1:]
-        with one_core_if(factors.size * self.width < SERIAL_WORK):
-            _, _, turn = np.linalg.svd(factors, full_matrices=False)
-            factors = factors @ turn.T
-        steps = np.minimum(ESCAPE, ESCAPE * np.sqrt(found.strengths[:count] - 1))
-        directions = found.directions[:, :count]
-        factors[:, -count:] += steps * directions / np.abs(directions).max(axis=0)
-        return np.concatenate([factors, spare], axis=1).ravel().astype(self.dtype)

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from surefill.completion import FactorCompletion, FactorModel
+from surefill.completion import FactorCompletion, FactorModel, MaxNormCompletion, MaxNormFit
+from surefill.completion.offsets import Offsets
 from surefill.coverage.algorithms import Certificate, CoverageProgram, PosteriorVariance, SeenRows
 from surefill.coverage.factored_confidence import FactoredConfidence
 from surefill.coverage.new_rows import FittedRows
@@ -32,9 +33,9 @@ PARAMETERS = ("tolerance", "delta", "completion", "confidence", "random_state")
 STORABLE: dict[str, Any] = {
     kind.__name__: kind
     for kind in (
-        Certificate, CoverageProgram, FactorCompletion, FactoredConfidence, FactorModel, Guarantee, Observations,
-        PartialCompletion, FittedRows, PosteriorConfidence, PosteriorVariance, RiskCurve, SeenRows, Selection,
-        Status, UnitMap,
+        Certificate, CoverageProgram, FactorCompletion, FactoredConfidence, FactorModel, Guarantee, MaxNormCompletion,
+        MaxNormFit, Observations, Offsets, PartialCompletion, FittedRows, PosteriorConfidence,
+        PosteriorVariance, RiskCurve, SeenRows, Selection, Status, UnitMap,
     )
 }  # fmt: skip
 """Every kind of object that a model file may hold; nothing else is ever built from a file."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -77,8 +76,7 @@ class Stage:
             return value / cells, point.pull_back(d_left, d_right) / self.spheres.dtype(cells)
 
         with one_core_if(cells * count * self.spheres.width < SERIAL_WORK):
-            found = descend(objective, variables, iterations, lambda: time.perf_counter() > self.deadline)
-            point = self.spheres.point(found)
+            point = self.spheres.point(descend(objective, variables, iterations, self.deadline))
             self.limits.update(point)
         return (point.on_sphere / self.spheres.dtype(np.sqrt(self.spheres.K))).ravel(), point
 

@@ -1,30 +1,37 @@
-"""An upper bound on sup <C, M> over the convex version space, read off a factored best response."""
+"""Upper bounds on sup <C, M> over the max-norm ball and the convex version space, read off a factored response."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import LinAlgError, cho_factor
-from scipy.sparse.linalg import svds
+from scipy import sparse
+from scipy.linalg import eigh
+from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from surefill.spaces.grams import Matrix
 from surefill.spaces.version_space import VersionSpace
 
-DENSE_SIDE = 400
-"""Shorter side up to which all singular values are computed; beyond, Lanczos finds the largest few."""
+VERIFIED_SIDE = 6000
+"""Shorter side up to which singular values come from the whole Gram matrix; beyond, Lanczos estimates the largest."""
 
-VERIFIED_SIDE = 8000
-"""Shorter side up to which the norm that Lanczos found is proved by a Cholesky factorisation."""
+LANCZOS_RESTARTS = 30
+
+MARGIN = 1e-3
+"""Added to the norm that Lanczos estimates."""
 
 FLOOR = 1e-2
 """Smallest y_i, as a share of their mean: rows without weight may have none."""
 
+Sparse = sparse.csr_array
+"""A matrix that is zero outside the cells it stores."""
+
 
 @dataclass(frozen=True, eq=False)
 class DualBound:
-    """No member of the version space exceeds ``value`` against C.
+    """No member of the class exceeds ``value`` against C.
 
     ``directions`` (m + n rows) are where the factored response could still gain, ``strengths`` - 1 how much: all
     strengths are at most 1 exactly if the response is the best.
@@ -40,67 +47,93 @@ def bound_from_response(
 ) -> DualBound:
     """(K/2) sum(y) + sum|A| + sqrt(beta sum_S Z_x^2 / w_x) >= sup over V of <C, M>, C = B + Z + A.
 
-    Z_x = ball w_x (u_i . v_j) on S and A = ``box`` hold the multipliers of the response U V', and
-    y = ((B v)_i . u_i / K, (B' u)_j . v_j / K) those of its rows. With D = diag(y), diag(y) - [[0, B], [B', 0]] is
-    PSD exactly if |D1^-1/2 B D2^-1/2|_2 <= 1, so y times that norm is valid whatever y was; where few singular
-    values exceed the others, y is first raised where their vectors live.
+    Z_x = ball w_x (u_i . v_j) on S and A = ``box`` hold the multipliers of the response U V'; y is that of
+    :func:`bound_over_ball`.
     """
     seen, K = space.observations, space.matrix_class.radius
-    m = space.shape[0]
     entries = np.einsum("xk,xk->x", U[seen.rows], V[seen.cols])
     Z = ball * seen.weights * entries
     B = C.astype(np.float64) if box is None else C - box
     B[seen.rows, seen.cols] -= Z
-    y = np.concatenate([np.einsum("ik,ik->i", B @ V, U), np.einsum("jk,jk->j", B.T @ U, V)]) / K
-    y = np.maximum(y, FLOOR * np.abs(y).mean())
     rest = np.sqrt(space.beta * np.sum(Z**2 / seen.weights)) + (0.0 if box is None else np.abs(box).sum())
+    found = bound_over_ball(B, U, V, K)
+    return replace(found, value=float(found.value + rest))
+
+
+def bound_over_ball(B: Matrix | Sparse, U: Matrix, V: Matrix, K: float, floor: float = FLOOR) -> DualBound:
+    """(K/2) sum(y) >= sup of <B, M> over max-norm(M) <= K, read off a response U V' with rows up to sqrt(K) long.
+
+    y = ((B v)_i . u_i / K, (B' u)_j . v_j / K) are the multipliers of its rows. With D = diag(y),
+    diag(y) - [[0, B], [B', 0]] is PSD exactly if |D1^-1/2 B D2^-1/2|_2 <= 1, so y times that norm is valid whatever y
+    was; where few singular values exceed the others, y is first raised where their vectors live.
+    """
+    m = B.shape[0]
+    y = np.concatenate([np.einsum("ik,ik->i", B @ V, U), np.einsum("jk,jk->j", B.T @ U, V)]) / K
+    y = np.maximum(y, floor * np.abs(y).mean())
     if not y.any():
         y = np.ones_like(y)
     left, strengths, right = top_singular(_scaled(B, y, m))
     root = np.sqrt(y)
     directions = np.concatenate([left / root[:m, None], right / root[m:, None]])
-    plain = _dual_norm(B, y, m, strengths[0])
+    plain = 0.5 * float(y.sum()) * spectral_norm_bound(B, strengths[0])
     raised = _raise_where_needed(y, left, strengths, right)
     raised_norm = _dual_norm(B, raised, m) if raised is not None else plain
-    return DualBound(float(K * min(plain, raised_norm) + rest), strengths, directions)
+    return DualBound(K * min(plain, raised_norm), strengths, directions)
 
 
-def top_singular(B: Matrix, count: int = 12) -> tuple[Matrix, NDArray[np.float64], Matrix]:
-    """The largest singular values of B, in falling order, with their vectors as columns."""
-    if min(B.shape) <= DENSE_SIDE:
-        left, values, right = np.linalg.svd(B, full_matrices=False)
-        return left[:, :count], values[:count], right[:count].T
-    left, values, right = svds(B, k=count, v0=np.ones(min(B.shape)), tol=1e-4)
-    order = np.argsort(-values)
-    return left[:, order], values[order].astype(np.float64), right[order].T
+def top_singular(B: Matrix | Sparse, count: int = 12) -> tuple[Matrix, NDArray[np.float64], Matrix]:
+    """The largest singular values of B, in falling order, with their vectors as columns.
+
+    They come from B B' or B'B, whichever is smaller: near an optimum the largest value is as manifold as the
+    optimum's rank, which a dense eigensolver does not mind and Lanczos cannot resolve.
+    """
+    wide = B.shape[0] <= B.shape[1]
+    across: Any = B if wide else B.T
+    squares, vectors = _top_eigen(across, min(count, min(B.shape)))
+    values = np.sqrt(np.maximum(squares, 0.0))
+    others = across.T @ vectors / np.maximum(values, 1e-8 * values[0] if values[0] > 0 else 1.0)
+    return (vectors, values, others) if wide else (others, values, vectors)
 
 
-def spectral_norm_bound(B: Matrix, guess: float | None = None) -> float:
-    """At least |B|_2: raised until t^2 I - B'B has a Cholesky factor, where that is affordable."""
-    norm = float(top_singular(B, 2)[1][0]) if guess is None else guess
-    if min(B.shape) <= DENSE_SIDE:
-        return norm * (1 + 1e-10)
-    norm *= 1 + 1e-4
-    if min(B.shape) > VERIFIED_SIDE:
-        return norm * (1 + 1e-3)
-    gram = B.T @ B if B.shape[1] <= B.shape[0] else B @ B.T
-    while True:
-        try:
-            cho_factor(norm**2 * np.eye(len(gram)) - gram, overwrite_a=True)
-            return norm
-        except LinAlgError:
-            norm *= 1 + 1e-3
+def _top_eigen(B: Matrix | Sparse, count: int) -> tuple[NDArray[np.float64], Matrix]:
+    """The largest eigenvalues of B B', falling, and their vectors; estimates where B has many rows."""
+    side = B.shape[0]
+    if side <= VERIFIED_SIDE:
+        product = B @ B.T
+        gram = product if isinstance(product, np.ndarray) else product.toarray()
+        squares, vectors = eigh(gram, subset_by_index=[side - count, side - 1])
+        return squares[::-1], vectors[:, ::-1]
+    operator: Any = LinearOperator((side, side), matvec=lambda v: B @ (B.T @ v), dtype=np.float64)
+    try:
+        squares, vectors = eigsh(
+            operator, k=count, v0=np.ones(side), ncv=min(60, side), tol=1e-3, maxiter=LANCZOS_RESTARTS
+        )
+    except ArpackNoConvergence as stopped:
+        squares, vectors = stopped.eigenvalues, stopped.eigenvectors
+        if not len(squares):
+            sizes: Any = abs(B)
+            return np.array([(sizes @ sizes.sum(axis=0)).max()]), np.full((side, 1), side**-0.5)
+    order = np.argsort(-squares)
+    return squares[order], vectors[:, order]
 
 
-def _scaled(B: Matrix, y: NDArray[np.float64], m: int) -> Matrix:
+def spectral_norm_bound(B: Matrix | Sparse, found: float | None = None) -> float:
+    """At least |B|_2, with a margin for rounding, or for Lanczos; ``found`` where :func:`top_singular` was asked."""
+    norm = float(top_singular(B, 1)[1][0]) if found is None else found
+    return norm * (1 + (1e-10 if min(B.shape) <= VERIFIED_SIDE else MARGIN))
+
+
+def _scaled(B: Matrix | Sparse, y: NDArray[np.float64], m: int) -> Matrix | Sparse:
     """D1^-1/2 B D2^-1/2."""
     root = np.sqrt(y)
-    return B / root[:m, None] / root[m:]
+    if isinstance(B, np.ndarray):
+        return B / root[:m, None] / root[m:]
+    return sparse.csr_array(sparse.diags_array(1 / root[:m]) @ B @ sparse.diags_array(1 / root[m:]))
 
 
-def _dual_norm(B: Matrix, y: NDArray[np.float64], m: int, guess: float | None = None) -> float:
+def _dual_norm(B: Matrix | Sparse, y: NDArray[np.float64], m: int) -> float:
     """(1/2) sum(y) |D1^-1/2 B D2^-1/2|_2 >= sup of <B, M> over max-norm(M) <= 1, for every y > 0."""
-    return 0.5 * float(y.sum()) * spectral_norm_bound(_scaled(B, y, m), guess)
+    return 0.5 * float(y.sum()) * spectral_norm_bound(_scaled(B, y, m))
 
 
 def _raise_where_needed(
@@ -119,4 +152,4 @@ def _raise_where_needed(
         return None
     excess = strengths[:best] - strengths[best]
     raised: NDArray[np.float64] = strengths[best] * y + a[:, :best] @ (excess * a[:, :best].sum(axis=0))
-    return raised
+    return np.asarray(np.maximum(raised, 1e-6 * raised.mean()))

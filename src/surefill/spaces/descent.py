@@ -6,6 +6,7 @@ two passes over the last few steps are all that is needed, in the variables' own
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Callable
 from typing import Any
@@ -54,14 +55,14 @@ class StepMemory:
         return q
 
 
-def descend(objective: Objective, x: Vector, iterations: int, stop: Callable[[], bool]) -> Vector:
-    """x after at most ``iterations`` steps of L-BFGS, each lowering f; fewer where none does or ``stop()`` says so."""
+def descend(objective: Objective, x: Vector, iterations: int, deadline: float = np.inf) -> Vector:
+    """x after ``iterations`` steps of L-BFGS, each lowering f; fewer where none does or past ``deadline``."""
     memory = StepMemory()
     value, gradient = objective(x)
     for _ in range(iterations):
         direction = -memory.times(gradient)
         slope = float(direction @ gradient)
-        if not slope < 0 or stop():
+        if not slope < 0 or time.perf_counter() > deadline:
             break
         first = 1.0 if memory.pairs else 1 / float(np.sqrt(gradient @ gradient))
         found = _search_along(objective, x, value, slope, direction, first)
