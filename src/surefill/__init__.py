@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from surefill import completion as completion
     from surefill import datasets as datasets
     from surefill import theory as theory
+    from surefill.completion import BayesianFactorModel as BayesianFactorModel
     from surefill.completion import FactorModel as FactorModel
     from surefill.coverage import Coverage as Coverage
     from surefill.coverage import CoverageProgram as CoverageProgram
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOME = {
-    "completion": ["FactorModel"],
+    "completion": ["BayesianFactorModel", "FactorModel"],
     "coverage": [
         "Coverage", "CoverageProgram", "OfflineCompletion", "PosteriorVariance", "complete_partially",
         "round_confidence", "solve_coverage",

@@ -9,9 +9,9 @@ from typing import Literal
 import numpy as np
 
 from surefill.completion.factor_completion import FactorCompletion
-from surefill.completion.ridge import Array, RidgeSide
+from surefill.completion.ridge import RidgeSide
+from surefill.completion.side import Array, lent
 from surefill.data import Observations
-from surefill.data.groups import locate
 from surefill.data.splits import split_entries
 from surefill.errors import invalid_parameter, is_number, is_seed
 from surefill.loop import ProgressCallback, Status, run
@@ -143,7 +143,7 @@ class Alternation:
         """The factors of the start where there is one, else random small ones for the rows; no objective yet."""
         rows, n_cols = self.observations.by_row.ids, len(self.observations.by_col)
         if self.start is not None:
-            row_solution = self.start.row_solution[np.append(locate(self.start.row_ids, rows), -1)]
+            row_solution = lent(*self.start.row_table(), rows)
         else:
             rank = min(self.rank, len(rows), n_cols)
             row_solution = np.zeros((len(rows) + 1, rank + 1))

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from surefill.completion import FactorCompletion, FactorModel
+from surefill.completion import BayesianFactorCompletion, BayesianFactorModel, FactorCompletion, FactorModel
+from surefill.completion.variational import Belief
 from surefill.coverage.algorithms import Certificate, CoverageProgram, PosteriorVariance, SeenRows
 from surefill.coverage.factored_confidence import FactoredConfidence
 from surefill.coverage.new_rows import FittedRows
@@ -32,7 +33,7 @@ PARAMETERS = ("tolerance", "delta", "completion", "confidence", "random_state")
 STORABLE: dict[str, Any] = {
     kind.__name__: kind
     for kind in (
-        Certificate, CoverageProgram, FactorCompletion, FactoredConfidence, FactorModel, Guarantee, Observations,
+        BayesianFactorCompletion, BayesianFactorModel, Belief, Certificate, CoverageProgram, FactorCompletion, FactoredConfidence, FactorModel, Guarantee, Observations,
         PartialCompletion, FittedRows, PosteriorConfidence, PosteriorVariance, RiskCurve, SeenRows, Selection,
         Status, UnitMap,
     )
