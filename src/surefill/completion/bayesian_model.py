@@ -22,14 +22,15 @@ LEAST_NOISE = 1e-8
 class BayesianFactorModel:
     """y_t ~ N(mean + b_i + c_j + p_i . q_j, noise) for each draw t at (i, j), with x_i = (b_i, p_i), z_j = (c_j, q_j):
 
-        x_i ~ N(sum_{j seen in row i} g_j / sqrt(n_i), L^-1),    g_j ~ N(0, (5 L)^-1)
-        z_j ~ N(sum_{i seen in column j} h_i / sqrt(n_j), K^-1), h_i ~ N(0, (5 K)^-1)
+        x_i ~ N(sum_{j seen in row i} g_j / sqrt(n_i), L^-1),    g_j ~ N(0, (3 L)^-1)
+        z_j ~ N(sum_{i seen in column j} h_i / sqrt(n_j), K^-1), h_i ~ N(0, (3 K)^-1)
 
     on values mapped to [-1, 1]. The posterior is approximated by independent normals, q(x_i) = N(., diag), q(z_j)
     likewise, and noise, L, K, g and h are learnt with it, all by raising one lower bound on the evidence, which never
     falls: nothing is searched and no cell is held out. The first two lines say that *which* cells a row was seen at
     tells something about the row before any value does. One sweep costs 2 nnz rank^2 multiply-adds, as one of
-    :class:`FactorModel` does, and O((m + n) rank) memory beside the observations.
+    :class:`FactorModel` does, and O((m + n) rank) memory beside the observations; the result's variances take
+    O((m + n) rank^2).
 
     Parameters
     ----------
@@ -58,6 +59,7 @@ class BayesianFactorModel:
         ascent = Ascent(observations, self.rank, self.tol, self.random_state)
         outcome = run(ascent, max_steps=self.max_sweeps, progress=progress)
         state = outcome.state
+        row_covariance, col_covariance = ascent.covariances(state)
         return BayesianFactorCompletion(
             shape=observations.shape,
             unit=observations.unit,
@@ -66,6 +68,8 @@ class BayesianFactorModel:
             status=outcome.status,
             rows=state.rows,
             cols=state.cols,
+            row_covariance=row_covariance,
+            col_covariance=col_covariance,
         )
 
     def _validate(self) -> None:
@@ -146,6 +150,11 @@ class Ascent:
         error, n_draws = new_rows.error + self._scatter, self.observations.n_draws
         bound = -(error / noise + n_draws * np.log(noise)) / 2 + new_rows.bound + new_cols.bound
         return Beliefs(new_rows.belief, new_cols.belief, noise, error, bound, bound - bound_before)
+
+    def covariances(self, state: Beliefs) -> tuple[Array, Array]:
+        """Of each row given the columns, and of each column given the rows."""
+        (row_side, col_side), (rows, cols, noise) = self._sides, (state.rows, state.cols, state.noise)
+        return row_side.covariances(rows, cols, noise), col_side.covariances(cols, rows, noise)
 
     def measure(self, state: Beliefs) -> float:
         """The lower bound on the evidence, less a constant."""

@@ -63,11 +63,11 @@ class Factored(ABC):
     def update(self, seen: Observations, new: Observations) -> Self:
         """The completion after ``new``, a part of all that is now ``seen``, without fitting again.
 
-        The rows of ``new`` are solved again, then its columns, on all their entries; what they share with the rest
-        stays as learnt.
+        The rows of ``new`` are solved again, its columns, and the rows once more, each on all its entries; the rest
+        stays as learnt. The cost is that of the entries of these rows and columns.
         """
-        then = self._with_rows(seen.select(np.isin(seen.rows, new.rows)), keep=True)
-        return then._with_cols(seen.select(np.isin(seen.cols, new.cols)), keep=True)
+        in_rows, in_cols = (seen.select(np.isin(*ids)) for ids in ((seen.rows, new.rows), (seen.cols, new.cols)))
+        return self._with_rows(in_rows, keep=True)._with_cols(in_cols, keep=True)._with_rows(in_rows, keep=True)
 
     @property
     def rank(self) -> int:

@@ -88,7 +88,8 @@ def as_features(solution: Array) -> Array:
 
 def lent(ids: IntArray, table: Array, new_ids: IntArray) -> Array:
     """``table`` of the groups ``ids`` for the groups ``new_ids``: theirs where known, else the last line."""
-    return table[np.append(locate(ids, new_ids), -1)]
+    lines: Array = table[np.append(locate(ids, new_ids), -1)]
+    return lines
 
 
 def overlaid(ids: IntArray, table: Array, new_ids: IntArray, new_table: Array) -> tuple[IntArray, Array]:

@@ -21,8 +21,8 @@ from surefill.completion.side import Array, Side, as_features, lent, overlaid
 from surefill.data.groups import IntArray
 from surefill.errors import InputError
 
-LINK_PENALTY = 5.0
-LINK_STEPS = 3
+LINK_PENALTY = 3.0
+LINK_STEPS = 2
 START_PRECISION = 10.0
 PRIOR_VARIANCE = 0.1
 TINY = float(np.finfo(float).tiny)
@@ -116,7 +116,8 @@ class VariationalSide(Side):
         """``belief`` with the link and precision that fit its groups better; ``across`` is the other side."""
         link, prior_means = self._fitted_link(belief, across)
         linked = replace(belief, link=link)
-        return replace(linked, precision=(len(self.groups) + 1) * np.linalg.inv(self._scatter(linked, prior_means)))
+        covariance = self._scatter(linked, prior_means) / (len(self.groups) + 1)
+        return replace(linked, precision=np.asarray(np.linalg.inv(covariance), dtype=np.float64))
 
     def _bound(self, belief: Belief, prior_means: Array) -> float:
         """This side's part of the lower bound on the evidence, less a constant."""
@@ -125,13 +126,13 @@ class VariationalSide(Side):
         return float(fit + np.log(belief.variance[:-1]).sum()) / 2
 
     def _scatter(self, belief: Belief, prior_means: Array) -> Array:
-        """E sum_g (x_g - m_g)(x_g - m_g)' + 5 sum_h link_h link_h', and one more group of a standard variance."""
+        """E sum_g (x_g - m_g)(x_g - m_g)' + 3 sum_h link_h link_h', and one more group of a standard variance."""
         away, link = belief.mean[:-1] - prior_means, belief.link
         own = np.diag(belief.variance[:-1].sum(axis=0) + PRIOR_VARIANCE)
         return np.asarray(away.T @ away + LINK_PENALTY * link.T @ link + own)
 
     def _fitted_link(self, belief: Belief, across: VariationalSide) -> tuple[Array, Array]:
-        """A few steps of conjugate gradients, one system per factor, on sum_g |x_g - m_g|^2 + 5 sum_h |link_h|^2.
+        """A few steps of conjugate gradients, one system per factor, on sum_g |x_g - m_g|^2 + 3 sum_h |link_h|^2.
 
         From the link as it was; gives the new one and its m_g.
         """

@@ -21,9 +21,9 @@ class PosteriorConfidence:
     """C_ij = 1 - (f_j' A_i^-1 f_j + g_i' B_j^-1 g_i) / (f_j' P^-1 f_j + g_i' P^-1 g_i)
 
     with f_j = (1, q_j), g_i = (1, p_i), P the prior precision of a row or column, and A_i = P + sum of c f f' over
-    row i's entries, B_j likewise (all as the factor model learnt them): the share of the prior variance of an entry that its row's and column's
-    observations removed. 0 where neither was seen, towards 1 where both were seen much. A heuristic of location,
-    with no guarantee of its own; memory O((m + n) rank^2), any size of matrix.
+    row i's entries, B_j likewise, as the factor model has them: the share of an entry's prior variance that its row's
+    and column's observations removed. 0 where neither was seen, towards 1 where both were seen much. A heuristic of
+    location, with no guarantee of its own; memory O((m + n) rank^2), any size of matrix.
     """
 
     completion: Factored

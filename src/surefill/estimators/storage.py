@@ -33,9 +33,9 @@ PARAMETERS = ("tolerance", "delta", "completion", "confidence", "random_state")
 STORABLE: dict[str, Any] = {
     kind.__name__: kind
     for kind in (
-        BayesianFactorCompletion, BayesianFactorModel, Belief, Certificate, CoverageProgram, FactorCompletion, FactoredConfidence, FactorModel, Guarantee, Observations,
-        PartialCompletion, FittedRows, PosteriorConfidence, PosteriorVariance, RiskCurve, SeenRows, Selection,
-        Status, UnitMap,
+        BayesianFactorCompletion, BayesianFactorModel, Belief, Certificate, CoverageProgram, FactorCompletion,
+        FactoredConfidence, FactorModel, FittedRows, Guarantee, Observations, PartialCompletion, PosteriorConfidence,
+        PosteriorVariance, RiskCurve, SeenRows, Selection, Status, UnitMap,
     )
 }  # fmt: skip
 """Every kind of object that a model file may hold; nothing else is ever built from a file."""
