@@ -9,7 +9,7 @@ from surefill.completion import BayesianFactorModel, Completion, CompletionAlgor
 from surefill.completion.bayesian_model import LEAST_NOISE, Ascent
 from surefill.completion.variational import Belief
 from surefill.data import Observations, split_rows
-from surefill.datasets import load_movielens, make_low_rank
+from surefill.datasets import load_movielens, make_blocks, make_low_rank
 from surefill.errors import InputError
 from surefill.loop import Status, run
 
@@ -52,6 +52,13 @@ def test_a_truth_without_noise_is_recovered():
     sim = make_low_rank((60, 50), rank=3, n_draws=2500, noise=0.0, random_state=4)
     completion = BayesianFactorModel().fit(sim.observations)
     np.testing.assert_allclose(completion.dense(), sim.truth, atol=2e-3)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_factors_do_not_vanish_where_little_was_seen(seed):
+    sim = make_blocks((15, 15), n_draws=400 + 50 * seed, rank=2, noise=0.1, random_state=seed)
+    completion = BayesianFactorModel().fit(Observations.from_matrix(sim.observations.dense()))
+    assert np.mean((completion.dense() - sim.truth)[sim.support] ** 2) < 0.02 * np.var(sim.truth[sim.support])
 
 
 @pytest.mark.parametrize("noise", [0.05, 0.3])
@@ -97,7 +104,9 @@ def test_the_bound_is_the_documented_one_and_never_falls(repeated):
     seen = []
     model = BayesianFactorModel(rank=2, tol=0, max_sweeps=40)
     completion = model.fit(repeated, seen.append)
-    values = np.array([p.measure for p in seen])
+    assert [p.step for p in seen] == [*range(1, 7), *range(1, 7), *range(1, 35)]
+    starts = [p.measure for p in seen[:6]], [p.measure for p in seen[6:12]]
+    values = np.array([*max(starts, key=max), *(p.measure for p in seen[12:])])
     assert len(values) == 40
     assert (np.diff(values) >= -1e-9 * abs(values[-1])).all()
     written = bound(repeated, completion.mean, completion.rows, completion.cols, completion.noise)
@@ -281,7 +290,7 @@ def test_which_cells_were_seen_tells_of_a_row_before_any_value_does():
         newcomer = Observations([0] * len(cols), cols, np.zeros(len(cols)), (1, 60), (-5, 5))
         expected, unlinked = (c.fold_in(newcomer).dense()[0] for c in (completion, blind))
         assert np.corrcoef(expected, likes[parity])[0, 1] > 0.75
-        assert np.ptp(unlinked) < 0.5 * np.ptp(expected)
+        assert np.corrcoef(unlinked, likes[parity])[0, 1] < 0.5
 
 
 def test_values_and_variances_are_in_the_users_units():
@@ -357,7 +366,7 @@ def test_a_handful_of_cells_is_enough(values):
 
 
 def test_loop_states_are_reported(sim):
-    outcome = run(Ascent(sim.observations, 3, 0.0, 0), max_steps=2)
+    outcome = run(Ascent.of(sim.observations, 3, 0.0, 0), max_steps=2)
     assert (outcome.status, outcome.steps) == (Status.STEP_LIMIT, 2)
     assert BayesianFactorModel(rank=3).fit(sim.observations).status is Status.CONVERGED
 

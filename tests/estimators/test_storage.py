@@ -94,7 +94,7 @@ def test_a_damaged_or_foreign_file_is_refused_with_a_sentence(seen, tmp_path, da
             header["content"]["dict"]["parameters"]["dict"]["tolerance"] = "abc"
         elif damage in ("short", "nan"):
             fields = header["content"]["dict"]["result"]["fields"]["completion"]["fields"]
-            key = fields["row_solution"]["array"]
+            key = fields["rows"]["fields"]["mean"]["array"]
             arrays[key] = arrays[key][:2] if damage == "short" else arrays[key] * np.nan
         elif damage == "kind":
             header["content"]["dict"]["result"]["kind"] = "os.system"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 
@@ -14,7 +15,11 @@ from surefill.data import Observations
 from surefill.errors import invalid_parameter, is_number, is_seed
 from surefill.loop import ProgressCallback, Status, run
 
-START_NOISE = 0.25
+START_NOISES = (0.8, 0.1)
+"""Shares of the draws' variance to start from. After the first all factors may vanish for good where little was seen;
+after the second they fit some noise before they shrink."""
+
+FIRST_SWEEPS = 6
 LEAST_NOISE = 1e-8
 
 
@@ -27,15 +32,16 @@ class BayesianFactorModel:
 
     on values mapped to [-1, 1]. The posterior is approximated by independent normals, q(x_i) = N(., diag), q(z_j)
     likewise, and noise, L, K, g and h are learnt with it, all by raising one lower bound on the evidence, which never
-    falls: nothing is searched and no cell is held out. The first two lines say that *which* cells a row was seen at
-    tells something about the row before any value does. One sweep costs 2 nnz rank^2 multiply-adds, as one of
+    falls: nothing is searched and no cell is held out. The bound may have several peaks, so that two starts are given a
+    few sweeps each and the better one goes on. The first two lines say that *which* cells a row was seen at tells
+    something about the row before any value does. One sweep costs 2 nnz rank^2 multiply-adds, as one of
     :class:`FactorModel` does, and O((m + n) rank) memory beside the observations; the result's variances take
     O((m + n) rank^2).
 
     Parameters
     ----------
     rank : number of factors; fewer are used where the matrix is smaller, and the prior shrinks those without use.
-    max_sweeps : stop after this many sweeps.
+    max_sweeps : stop after this many sweeps from the better start.
     tol : stop once a sweep raises the bound by less than this per draw.
     random_state : seed of the starting factors; same seed, same result.
 
@@ -49,15 +55,21 @@ class BayesianFactorModel:
     """
 
     rank: int = 10
-    max_sweeps: int = 50
+    max_sweeps: int = 200
     tol: float = 1e-3
     random_state: int = 0
 
     def fit(self, observations: Observations, progress: ProgressCallback | None = None) -> BayesianFactorCompletion:
         """Complete the whole matrix."""
         self._validate()
-        ascent = Ascent(observations, self.rank, self.tol, self.random_state)
-        outcome = run(ascent, max_steps=self.max_sweeps, progress=progress)
+        ascent = Ascent.of(observations, self.rank, self.tol, self.random_state)
+        first_sweeps = min(FIRST_SWEEPS, self.max_sweeps)
+        started = [
+            run(replace(ascent, start_noise=noise), max_steps=first_sweeps, progress=progress).state
+            for noise in START_NOISES
+        ]
+        best = replace(ascent, start=max(started, key=ascent.measure))
+        outcome = run(best, max_steps=max(1, self.max_sweeps - first_sweeps), progress=progress)
         state = outcome.state
         row_covariance, col_covariance = ascent.covariances(state)
         return BayesianFactorCompletion(
@@ -104,25 +116,23 @@ class Ascent:
     """The solver that :func:`surefill.loop.run` drives: one step learns the prior, then solves columns and rows."""
 
     observations: Observations
+    sides: tuple[VariationalSide, VariationalSide]
+    mean: float
     rank: int
     tol: float
     random_state: int
+    start_noise: float = START_NOISES[0]
+    start: Beliefs | None = None
     task: str = field(default="fitting factors", init=False)
 
-    @cached_property
-    def _unit_values(self) -> Array:
-        return self.observations.unit.to_unit(self.observations.values)
-
-    @cached_property
-    def mean(self) -> float:
-        """The mean of the draws, on [-1, 1]."""
-        return float(np.average(self._unit_values, weights=self.observations.counts))
-
-    @cached_property
-    def _sides(self) -> tuple[VariationalSide, VariationalSide]:
-        obs, residual = self.observations, self._unit_values - self.mean
-        rows = VariationalSide.of_rows(obs, obs.by_col.ids, residual)
-        return rows, VariationalSide.of_cols(obs, obs.by_row.ids, residual)
+    @classmethod
+    def of(cls, observations: Observations, rank: int, tol: float, random_state: int) -> Self:
+        """The ascent for ``observations``, its mean that of the draws, on [-1, 1]."""
+        obs, values = observations, observations.unit.to_unit(observations.values)
+        mean = float(np.average(values, weights=obs.counts))
+        rows = VariationalSide.of_rows(obs, obs.by_col.ids, values - mean)
+        cols = VariationalSide.of_cols(obs, obs.by_row.ids, values - mean)
+        return cls(obs, (rows, cols), mean, rank, tol, random_state)
 
     @cached_property
     def _scatter(self) -> float:
@@ -131,20 +141,23 @@ class Ascent:
         return within + LEAST_NOISE * self.observations.n_draws
 
     def init(self) -> Beliefs:
-        """One sweep from small random factors under a first guess of the prior."""
+        """Where another ascent stopped, or one sweep from small random factors under a first guess of the prior."""
+        if self.start is not None:
+            return self.start
         i, j = self.observations.by_row.ids, self.observations.by_col.ids
         rank, rng = min(self.rank, len(i), len(j)), np.random.default_rng(self.random_state)
         rows, cols = Belief.start(i, rank, len(j), rng), Belief.start(j, rank, len(i), rng)
-        return self._swept(rows, cols, START_NOISE, -np.inf)
+        variance = self.observations.unit.squared_error_to_unit(self.observations.variance)
+        return self._swept(rows, cols, self.start_noise * float(variance) + LEAST_NOISE, -np.inf)
 
     def step(self, state: Beliefs) -> Beliefs:
         """The prior and noise given the factors, then all columns given the rows, then all rows."""
-        row_side, col_side = self._sides
+        row_side, col_side = self.sides
         rows, cols = row_side.learned(state.rows, col_side), col_side.learned(state.cols, row_side)
         return self._swept(rows, cols, state.error / self.observations.n_draws, state.bound)
 
     def _swept(self, rows: Belief, cols: Belief, noise: float, bound_before: float) -> Beliefs:
-        row_side, col_side = self._sides
+        row_side, col_side = self.sides
         new_cols = col_side.solve(cols, rows, noise)
         new_rows = row_side.solve(rows, new_cols.belief, noise)
         error, n_draws = new_rows.error + self._scatter, self.observations.n_draws
@@ -153,7 +166,7 @@ class Ascent:
 
     def covariances(self, state: Beliefs) -> tuple[Array, Array]:
         """Of each row given the columns, and of each column given the rows."""
-        (row_side, col_side), (rows, cols, noise) = self._sides, (state.rows, state.cols, state.noise)
+        (row_side, col_side), (rows, cols, noise) = self.sides, (state.rows, state.cols, state.noise)
         return row_side.covariances(rows, cols, noise), col_side.covariances(cols, rows, noise)
 
     def measure(self, state: Beliefs) -> float:
