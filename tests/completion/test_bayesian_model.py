@@ -162,6 +162,19 @@ def test_everything_is_optimal_when_converged(repeated):
     assert noises[1] == max(noises)
 
 
+def test_the_link_goes_to_its_ridge_regression(repeated, monkeypatch):
+    monkeypatch.setattr("surefill.completion.variational.LINK_STEPS", 12)
+    ascent = Ascent.of(repeated, 2, 1e-3, 0)
+    rows, (row_side, col_side) = ascent.init().rows, ascent.sides
+    B = np.zeros((len(rows.ids), len(rows.link) - 1))
+    B[np.searchsorted(rows.ids, repeated.rows), np.searchsorted(repeated.by_col.ids, repeated.cols)] = 1
+    B /= np.sqrt(B.sum(axis=1, keepdims=True))
+    link = np.linalg.solve(B.T @ B + 3 * np.eye(B.shape[1]), B.T @ rows.mean[:-1])
+    learned = row_side.learned(rows, col_side)
+    np.testing.assert_allclose(learned.link[:-1], link, atol=1e-9)
+    assert not learned.link[-1].any()
+
+
 def test_variances_are_calibrated_on_data_from_the_model():
     rng = np.random.default_rng(0)
     truth = (rng.normal(0, 0.3, (200, 3)) @ rng.normal(0, 0.6, (3, 150))) + rng.normal(0, 0.3, (200, 1))
@@ -366,6 +379,9 @@ def test_a_handful_of_cells_is_enough(values):
 
 
 def test_loop_states_are_reported(sim):
+    seen = []
+    assert BayesianFactorModel(rank=3, max_sweeps=2).fit(sim.observations, seen.append).status is Status.STEP_LIMIT
+    assert len(seen) == 3
     outcome = run(Ascent.of(sim.observations, 3, 0.0, 0), max_steps=2)
     assert (outcome.status, outcome.steps) == (Status.STEP_LIMIT, 2)
     assert BayesianFactorModel(rank=3).fit(sim.observations).status is Status.CONVERGED
@@ -375,7 +391,7 @@ def test_loop_states_are_reported(sim):
     ("parameters", "name"),
     [
         ({"rank": 0}, "rank"),
-        ({"max_sweeps": 0}, "max_sweeps"),
+        ({"max_sweeps": 1}, "max_sweeps"),
         ({"tol": -1}, "tol"),
         ({"random_state": -1}, "random_state"),
     ],

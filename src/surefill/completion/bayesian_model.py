@@ -41,7 +41,7 @@ class BayesianFactorModel:
     Parameters
     ----------
     rank : number of factors; fewer are used where the matrix is smaller, and the prior shrinks those without use.
-    max_sweeps : stop after this many sweeps from the better start.
+    max_sweeps : stop after this many sweeps of the better start, at least 2.
     tol : stop once a sweep raises the bound by less than this per draw.
     random_state : seed of the starting factors; same seed, same result.
 
@@ -63,13 +63,13 @@ class BayesianFactorModel:
         """Complete the whole matrix."""
         self._validate()
         ascent = Ascent.of(observations, self.rank, self.tol, self.random_state)
-        first_sweeps = min(FIRST_SWEEPS, self.max_sweeps)
+        first_sweeps = min(FIRST_SWEEPS, self.max_sweeps - 1)
         started = [
             run(replace(ascent, start_noise=noise), max_steps=first_sweeps, progress=progress).state
             for noise in START_NOISES
         ]
         best = replace(ascent, start=max(started, key=ascent.measure))
-        outcome = run(best, max_steps=max(1, self.max_sweeps - first_sweeps), progress=progress)
+        outcome = run(best, max_steps=self.max_sweeps - first_sweeps, progress=progress)
         state = outcome.state
         row_covariance, col_covariance = ascent.covariances(state)
         return BayesianFactorCompletion(
@@ -87,9 +87,9 @@ class BayesianFactorModel:
     def _validate(self) -> None:
         if not (isinstance(self.rank, int | np.integer) and self.rank >= 1):
             raise invalid_parameter("BayesianFactorModel", "rank", "a whole number of at least 1", self.rank)
-        if not (isinstance(self.max_sweeps, int | np.integer) and self.max_sweeps >= 1):
+        if not (isinstance(self.max_sweeps, int | np.integer) and self.max_sweeps >= 2):
             raise invalid_parameter(
-                "BayesianFactorModel", "max_sweeps", "a whole number of at least 1", self.max_sweeps
+                "BayesianFactorModel", "max_sweeps", "a whole number of at least 2", self.max_sweeps
             )
         if not (is_number(self.tol) and self.tol >= 0):
             raise invalid_parameter("BayesianFactorModel", "tol", "a number of at least 0", self.tol)
