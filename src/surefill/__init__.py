@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from surefill import completion as completion
     from surefill import datasets as datasets
     from surefill import theory as theory
+    from surefill.completion import BayesianFactorModel as BayesianFactorModel
     from surefill.completion import FactorModel as FactorModel
     from surefill.completion import MaxNormCompletion as MaxNormCompletion
     from surefill.coverage import Coverage as Coverage
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOME = {
-    "completion": ["FactorModel", "MaxNormCompletion"],
+    "completion": ["BayesianFactorModel", "FactorModel", "MaxNormCompletion"],
     "coverage": [
         "Coverage", "CoverageProgram", "OfflineCompletion", "PosteriorVariance", "complete_partially",
         "round_confidence", "solve_coverage",

@@ -83,6 +83,36 @@ def test_a_new_row_is_predicted_nearly_as_well_as_a_fitted_one(sim):
     assert error < 0.006
 
 
+def test_folding_in_columns_is_folding_in_rows_of_the_transpose(sim):
+    seen = sim.observations
+    completion = FactorModel(rank=3, penalty=0.2, max_sweeps=5).fit(seen)
+    some = seen.select(seen.cols < 9)
+    columns = completion.fold_in_columns(some)
+    flipped = replace(
+        completion, shape=(50, 60), row_ids=completion.col_ids, col_ids=completion.row_ids,
+        row_solution=completion.col_solution, col_solution=completion.row_solution,
+    )  # fmt: skip
+    across = Observations(some.cols, some.rows, some.values, (50, 60), some.bounds, counts=some.counts)
+    np.testing.assert_allclose(columns.dense(), flipped.fold_in(across).dense().T, atol=1e-12)
+    assert columns.col_ids.tolist() == list(range(9))
+
+
+def test_an_update_learns_new_entries_and_leaves_the_rest(sim):
+    seen = sim.observations
+    later = (np.isin(seen.rows, [3, 59]) & (seen.cols % 2 == 0)) | (seen.cols == 11)
+    new, known = seen.select(later), seen.select(later | (seen.rows != 59))
+    first = FactorModel(rank=3, penalty=0.05).fit(seen.select(~later & (seen.rows != 59)))
+    then = first.update(known, new)
+    assert (then.row_ids.tolist(), then.col_ids.tolist()) == (list(range(60)), list(range(50)))
+    for touched in (np.ix_([3, 59], range(50)), np.ix_(range(60), [11])):
+        before, after = (np.mean((c.dense()[touched] - sim.truth[touched]) ** 2) for c in (first, then))
+        assert after < 0.05 * before
+    same = np.setdiff1d(first.col_ids, new.cols)
+    np.testing.assert_array_equal(then.col_solution[same], first.col_solution[np.searchsorted(first.col_ids, same)])
+    folded = then.fold_in(known.select(np.isin(known.rows, [3, 59])))
+    np.testing.assert_allclose(then.row_solution[[3, 59]], folded.row_solution[:-1], atol=1e-12)
+
+
 def test_values_are_cut_to_the_bounds_in_the_users_units():
     sim = make_low_rank((30, 30), rank=1, n_draws=900, random_state=3)
     seen = sim.observations

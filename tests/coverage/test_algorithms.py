@@ -92,7 +92,7 @@ def test_posterior_of_a_folded_in_row_is_that_of_the_row(fitted):
 
 
 def test_posterior_needs_a_factor_model(fitted):
-    with pytest.raises(InputError, match="needs a completion by FactorModel; got str"):
+    with pytest.raises(InputError, match="needs a completion by FactorModel or BayesianFactorModel; got str"):
         PosteriorVariance().fit(fitted[0], "not a completion")
 
 

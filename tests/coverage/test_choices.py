@@ -43,6 +43,8 @@ def test_gamma_and_beta_follow_tolerance_and_error():
     assert (chosen.gamma, chosen.beta) == pytest.approx((0.2, 0.005))
     noisy = choose_parameters(matrix, UNIT, tolerance=0.16, held_out_error=0.9)
     assert noisy.beta == pytest.approx(0.02)
+    exact = choose_parameters(matrix, UNIT, tolerance=0.16, held_out_error=1e-12)
+    assert exact.beta == pytest.approx(0.005 * 0.04)
     assert choose_parameters(matrix, UNIT, tolerance=9.0, held_out_error=0.1).gamma < 1
     assert choose_parameters(matrix, UNIT, tolerance=9.0, held_out_error=9.0, gamma=0.3).beta == pytest.approx(0.045)
 

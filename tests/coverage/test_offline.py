@@ -119,7 +119,7 @@ def test_the_promise_holds_where_the_theorem_applies(seed):
 def test_default_completion_and_rounding_go_together():
     sim = sf.datasets.make_blocks((5, 5), n_draws=300, noise=0.1, random_state=1)
     found = sf.complete_partially(sim.observations, eps=1.5, K=1.2)
-    assert isinstance(found.completion, sf.completion.FactorCompletion)
+    assert isinstance(found.completion, sf.completion.BayesianFactorCompletion)
     kept = sf.round_confidence(found.confidence, 0)
     assert abs(kept.sum() - found.confidence.coverage) < 1
     assert kept[sim.support].mean() > kept[~sim.support].mean()

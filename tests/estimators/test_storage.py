@@ -5,7 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from surefill import CoverageProgram, FactorModel, InputError, Observations, PartialCompleter, load
+from surefill import BayesianFactorModel, CoverageProgram, FactorModel, InputError, Observations, PartialCompleter, load
 from surefill.datasets import make_low_rank
 from surefill.estimators import storage
 
@@ -17,10 +17,18 @@ def seen():
     return Observations(sim.rows, sim.cols, sim.values, sim.shape, sim.bounds, counts=sim.counts, **labels)
 
 
-@pytest.mark.parametrize("confidence", ["posterior", "coverage", CoverageProgram(gamma=0.3, rank=2, time_limit=1)])
-def test_a_loaded_model_answers_as_the_saved_one(seen, tmp_path, confidence):
+@pytest.mark.parametrize(
+    ("confidence", "completion"),
+    [
+        ("posterior", BayesianFactorModel(rank=1)),
+        ("posterior", FactorModel(rank=1)),
+        ("coverage", FactorModel(rank=1)),
+        (CoverageProgram(gamma=0.3, rank=2, time_limit=1), FactorModel(rank=1)),
+    ],
+)
+def test_a_loaded_model_answers_as_the_saved_one(seen, tmp_path, confidence, completion):
     completer = PartialCompleter(
-        0.05, 0.1, confidence=confidence, completion=FactorModel(rank=1), random_state=3, progress=print
+        0.05, 0.1, confidence=confidence, completion=completion, random_state=3, progress=print
     ).fit(seen)
     completer.save(tmp_path / "model")
     again = load(tmp_path / "model")
@@ -94,7 +102,7 @@ def test_a_damaged_or_foreign_file_is_refused_with_a_sentence(seen, tmp_path, da
             header["content"]["dict"]["parameters"]["dict"]["tolerance"] = "abc"
         elif damage in ("short", "nan"):
             fields = header["content"]["dict"]["result"]["fields"]["completion"]["fields"]
-            key = fields["row_solution"]["array"]
+            key = fields["rows"]["fields"]["mean"]["array"]
             arrays[key] = arrays[key][:2] if damage == "short" else arrays[key] * np.nan
         elif damage == "kind":
             header["content"]["dict"]["result"]["kind"] = "os.system"

@@ -18,31 +18,34 @@ def problem(seed, k=4, sizes=(3, 0, 9, 1), n_other=7):
     other = rng.integers(-1, n_other, starts[-1])
     features, target = rng.normal(size=(n_other, k)), rng.normal(size=starts[-1])
     weight, penalty = rng.uniform(0.5, 3, starts[-1]), rng.uniform(0.1, 2, (len(sizes), k))
-    return starts, other, target, weight, features, penalty
+    root = rng.normal(size=(k, k))
+    return starts, other, target, weight, features, penalty, root @ root.T, rng.normal(size=(len(sizes), k))
 
 
 @both["solve_groups"]
 @given(seed=st.integers(0, 30))
 def test_the_gradient_of_every_ridge_problem_vanishes(solve_groups, seed):
-    starts, other, target, weight, features, penalty = problem(seed)
+    starts, other, target, weight, features, penalty, prior, pull = problem(seed)
     solution = np.full((4, 4), np.nan)
     values = np.full(4, np.nan)
-    solve_groups(0, 4, starts, other, target, weight, features, penalty, solution, values)
+    solve_groups(0, 4, starts, other, target, weight, features, penalty, prior, pull, solution, values)
     for g in range(4):
         entries = slice(starts[g], starts[g + 1])
         f = features[other[entries]]
         gradient = f.T @ (weight[entries] * (f @ solution[g] - target[entries])) + penalty[g] * solution[g]
+        gradient += prior @ solution[g] - pull[g]
         np.testing.assert_allclose(gradient, 0, atol=1e-10)
         residual = target[entries] - f @ solution[g]
         value = weight[entries] @ residual**2 + penalty[g] @ solution[g] ** 2
+        value += solution[g] @ prior @ solution[g] - 2 * pull[g] @ solution[g]
         assert values[g] == pytest.approx(value, abs=1e-9)
 
 
 @both["solve_groups"]
 def test_only_the_groups_asked_for_are_written(solve_groups):
-    starts, other, target, weight, features, penalty = problem(0)
+    starts, other, target, weight, features, penalty, prior, pull = problem(0)
     solution = np.full((4, 4), 7.0)
-    solve_groups(1, 3, starts, other, target, weight, features, penalty, solution, np.empty(4))
+    solve_groups(1, 3, starts, other, target, weight, features, penalty, prior, 0 * pull, solution, np.empty(4))
     assert (solution[[0, 3]] == 7).all()
     assert (solution[1] == 0).all()
 
@@ -50,13 +53,13 @@ def test_only_the_groups_asked_for_are_written(solve_groups):
 @both["invert_groups"]
 @given(seed=st.integers(0, 30))
 def test_inverses_invert_the_normal_matrices(invert_groups, seed):
-    starts, other, _, weight, features, penalty = problem(seed)
+    starts, other, _, weight, features, penalty, prior, _ = problem(seed)
     inverse = np.empty((4, 4, 4))
-    invert_groups(0, 4, starts, other, weight, features, penalty, inverse)
+    invert_groups(0, 4, starts, other, weight, features, penalty, prior, inverse)
     for g in range(4):
         entries = slice(starts[g], starts[g + 1])
         f = features[other[entries]]
-        normal = (f.T * weight[entries]) @ f + np.diag(penalty[g])
+        normal = (f.T * weight[entries]) @ f + np.diag(penalty[g]) + prior
         np.testing.assert_allclose(normal @ inverse[g], np.eye(4), atol=1e-9)
 
 

@@ -8,7 +8,7 @@ from typing import Literal, Protocol, Self, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from surefill.completion import Completion, FactorCompletion
+from surefill.completion import Completion, Factored
 from surefill.coverage.choices import choose_parameters
 from surefill.coverage.confidence import Confidence, DenseConfidence
 from surefill.coverage.factored_confidence import FactoredConfidence
@@ -199,9 +199,9 @@ class PosteriorVariance:
         self, observations: Observations, completion: Completion, progress: ProgressCallback | None = None
     ) -> tuple[PosteriorConfidence, Certificate]:
         """Read the posterior off ``completion``, which must be a factor model's."""
-        if not isinstance(completion, FactorCompletion):
+        if not isinstance(completion, Factored):
             raise InputError(
-                "confidence='posterior' needs a completion by FactorModel; "
+                "confidence='posterior' needs a completion by FactorModel or BayesianFactorModel; "
                 f"got {type(completion).__name__}, use confidence='coverage' with it."
             )
         sentence = "A heuristic: how far the factor model's posterior variance fell below its prior; no bound is known."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from surefill.completion import Completion, CompletionAlgorithm, FactorModel
+from surefill.completion import BayesianFactorModel, Completion, CompletionAlgorithm
 from surefill.coverage.confidence import Confidence
 from surefill.coverage.guarantee import TheoremGuarantee, guarantee_efficient
 from surefill.coverage.results import Coverage
@@ -76,7 +76,7 @@ def complete_partially(
     delta : probability with which the promise may fail, in (0, 1).
     K : max-norm, on the [-1, 1] scale, that truth and completion are taken to have at most;
         ``theory.max_norm_of_rank(k)`` does for rank k.
-    completion : any completion algorithm; a :class:`FactorModel` when not given.
+    completion : any completion algorithm; a :class:`BayesianFactorModel` when not given.
     program : "linear", the efficient algorithm.
     rank : largest rank of the adversaries, with the meaning of docs/theorem_with_rank.md; no limit when not given.
     method, gap : how, and how closely, to solve MP 2; see :func:`solve_coverage`.
@@ -98,9 +98,9 @@ def complete_partially(
             raise invalid_parameter("complete_partially", name, "a positive finite number", number)
     if not 0 < delta < 1:
         raise invalid_parameter("complete_partially", "delta", "a number above 0 and below 1", delta)
-    algorithm = FactorModel() if completion is None else completion
+    algorithm = BayesianFactorModel() if completion is None else completion
     if not isinstance(algorithm, CompletionAlgorithm) or isinstance(algorithm, type):
-        expected = "None or an object with a fit method such as FactorModel()"
+        expected = "None or an object with a fit method such as BayesianFactorModel()"
         raise invalid_parameter("complete_partially", "completion", expected, completion)
     unit_eps = float(obs.unit.squared_error_to_unit(eps))
     parameters = efficient_parameters(unit_eps, K)

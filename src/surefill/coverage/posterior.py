@@ -9,10 +9,9 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from surefill.completion.factor_completion import FactorCompletion
-from surefill.completion.ridge import Array, prior_ridge
+from surefill.completion import Factored
+from surefill.completion.side import Array
 from surefill.data import Observations
-from surefill.data.groups import locate
 from surefill.errors import InputError
 from surefill.kernels.least_squares import quadratic_forms
 
@@ -22,35 +21,32 @@ class PosteriorConfidence:
     """C_ij = 1 - (f_j' A_i^-1 f_j + g_i' B_j^-1 g_i) / (f_j' P^-1 f_j + g_i' P^-1 g_i)
 
     with f_j = (1, q_j), g_i = (1, p_i), P the prior precision of a row or column, and A_i = P + sum of c f f' over
-    row i's entries, B_j likewise: the share of the prior variance of an entry that its row's and column's
-    observations removed. 0 where neither was seen, towards 1 where both were seen much. A heuristic of location,
-    with no guarantee of its own; memory O((m + n) rank^2), any size of matrix.
+    row i's entries, B_j likewise, as the factor model has them: the share of an entry's prior variance that its row's
+    and column's observations removed. 0 where neither was seen, towards 1 where both were seen much. A heuristic of
+    location, with no guarantee of its own; memory O((m + n) rank^2), any size of matrix.
     """
 
-    completion: FactorCompletion
+    completion: Factored
     row_inverses: Array
     col_inverses: Array
 
     def __post_init__(self) -> None:
-        fitted = self.completion
-        for solution, inverses in ((fitted.row_solution, self.row_inverses), (fitted.col_solution, self.col_inverses)):
+        tables = self.completion.row_table(), self.completion.col_table()
+        for (_, solution), inverses in zip(tables, (self.row_inverses, self.col_inverses), strict=True):
             if inverses.shape != (*solution.shape, solution.shape[1]) or not np.isfinite(inverses).all():
                 raise InputError("a posterior needs one finite square matrix per row of the completion's factors.")
 
     @classmethod
-    def of(cls, completion: FactorCompletion, observations: Observations) -> PosteriorConfidence:
+    def of(cls, completion: Factored, observations: Observations) -> PosteriorConfidence:
         """The posterior of ``completion``, fitted on ``observations``."""
-        penalty = completion.penalty
-        rows = completion.row_side(observations).inverses(completion.col_solution, penalty)
-        cols = completion.col_side(observations).inverses(completion.row_solution, penalty)
-        return cls(completion, rows, cols)
+        return cls(completion, completion.row_posterior(observations), completion.col_posterior(observations))
 
     @cached_property
     def _sides(self) -> tuple[Array, Array, Array, Array]:
         """f, g, and the prior variances f' P^-1 f and g' P^-1 g."""
         f, g = self.completion.col_features, self.completion.row_features
-        prior = 1.0 / prior_ridge(f.shape[1], self.completion.penalty)
-        return f, g, f**2 @ prior, g**2 @ prior
+        of_row, of_col = self.row_inverses[-1], self.col_inverses[-1]
+        return f, g, np.sum(f @ of_row * f, axis=1), np.sum(g @ of_col * g, axis=1)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -59,8 +55,7 @@ class PosteriorConfidence:
 
     def at(self, rows: ArrayLike, cols: ArrayLike) -> NDArray[np.float64]:
         """C at the cells (rows[t], cols[t])."""
-        fitted = self.completion
-        i, j = locate(fitted.row_ids, np.asarray(rows)), locate(fitted.col_ids, np.asarray(cols))
+        i, j = self.completion.locate(rows, cols)
         f, g, f_prior, g_prior = self._sides
         left = quadratic_forms(f, self.row_inverses, j, i) + quadratic_forms(g, self.col_inverses, i, j)
         before = f_prior[j] + g_prior[i]
@@ -84,9 +79,4 @@ class PosteriorConfidence:
     def fold_in(self, observations: Observations) -> Self:
         """The confidence for other rows, seen at ``observations``, with the columns as they were."""
         completion = self.completion.fold_in(observations)
-        side = completion.row_side(observations)
-        return replace(
-            self,
-            completion=completion,
-            row_inverses=side.inverses(completion.col_solution, completion.penalty),
-        )
+        return replace(self, completion=completion, row_inverses=completion.row_posterior(observations))

@@ -34,7 +34,7 @@ class PartialCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
     ----------
     tolerance : largest mean squared error on the kept entries; half the variance of the values when None.
     delta : probability with which a promise about the kept set may fail; in (0, 1).
-    completion : "auto" (a :class:`FactorModel`) or any completion algorithm.
+    completion : "auto" (a :class:`BayesianFactorModel`) or any completion algorithm.
     confidence : "coverage" (the paper's MP 2; minutes where the matrix is large), "posterior" (quick at any size),
         "auto" (the first up to 150 rows and columns, else the second), or any confidence algorithm, such as
         ``CoverageProgram(rank="auto")``.

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from surefill.completion import CompletionAlgorithm, FactorModel
+from surefill.completion import BayesianFactorModel, CompletionAlgorithm
 from surefill.coverage.algorithms import ConfidenceAlgorithm, CoverageProgram, PosteriorVariance
 from surefill.data import Observations
 from surefill.data.splits import split_entries
@@ -81,12 +81,12 @@ class Pipeline:
 def choose_completion(given: object, random_state: int) -> CompletionAlgorithm:
     """The completion algorithm that the user named or gave."""
     if isinstance(given, str) and given == "auto":
-        return FactorModel(random_state=random_state)
+        return BayesianFactorModel(random_state=random_state)
     if isinstance(given, CompletionAlgorithm) and not isinstance(given, type):
         return given
     raise InputError(
         "The 'completion' parameter of PartialCompleter must be 'auto' or an object with a fit method such as "
-        f"FactorModel(). Got {given!r} instead."
+        f"BayesianFactorModel(). Got {given!r} instead."
     )
 
 

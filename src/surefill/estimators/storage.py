@@ -13,8 +13,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from surefill.completion import FactorCompletion, FactorModel, MaxNormCompletion, MaxNormFit
+from surefill.completion import (
+    BayesianFactorCompletion,
+    BayesianFactorModel,
+    FactorCompletion,
+    FactorModel,
+    MaxNormCompletion,
+    MaxNormFit,
+)
 from surefill.completion.offsets import Offsets
+from surefill.completion.variational import Belief
 from surefill.coverage.algorithms import Certificate, CoverageProgram, PosteriorVariance, SeenRows
 from surefill.coverage.factored_confidence import FactoredConfidence
 from surefill.coverage.new_rows import FittedRows
@@ -33,8 +41,9 @@ PARAMETERS = ("tolerance", "delta", "completion", "confidence", "random_state")
 STORABLE: dict[str, Any] = {
     kind.__name__: kind
     for kind in (
-        Certificate, CoverageProgram, FactorCompletion, FactoredConfidence, FactorModel, Guarantee, MaxNormCompletion,
-        MaxNormFit, Observations, Offsets, PartialCompletion, FittedRows, PosteriorConfidence,
+        BayesianFactorCompletion, BayesianFactorModel, Belief, Certificate, CoverageProgram, FactorCompletion,
+        FactoredConfidence, FactorModel, FittedRows, Guarantee, MaxNormCompletion, MaxNormFit, Observations, Offsets,
+        PartialCompletion, PosteriorConfidence,
         PosteriorVariance, RiskCurve, SeenRows, Selection, Status, UnitMap,
     )
 }  # fmt: skip
