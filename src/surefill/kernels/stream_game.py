@@ -1,7 +1,8 @@
 """The factored online game, one observation after the other: push, pull, remember.
 
 U and V are the adversary's factors; slot 0 of an axis holds them as they are now, slots 1 to S snapshots of the past in
-a ring. Memory is per row and per column, and nothing depends on how observations are cut into batches.
+a ring. Memory is per row and per column, and nothing depends on how observations are cut into batches. Inner functions
+take arrays one by one: unpacking the state costs them more than their arithmetic.
 """
 
 from __future__ import annotations
@@ -52,20 +53,20 @@ class GameRules(NamedTuple):
 
 
 @compiled
-def average(i: int, j: int, state: GameState, rules: GameRules) -> float:
-    """Mbar_ij: the mean of the snapshots taken since both row and column are there, recent ones weighing more."""
-    U, V, taken = state.U, state.V, state.clock[TAKEN]
+def average(i: int, j: int, U: Any, V: Any, born: int, taken: int, decay: float) -> float:
+    """Mbar_ij: the mean of snapshots number ``born`` and later, recent ones weighing more; M before the first."""
     n_slots, rank = U.shape[1] - 1, U.shape[2]
-    first = max(taken - n_slots, state.born_rows[i], state.born_cols[j])
+    first = max(taken - n_slots, born)
     total, mass, weight = 0.0, 0.0, 1.0
-    for k in range(taken - 1, first - 1, -1):
-        slot = 1 + k % n_slots
+    slot = 1 + taken % n_slots
+    for _ in range(taken - first):
+        slot = slot - 1 if slot > 1 else n_slots
         product = 0.0
         for q in range(rank):
             product += U[i, slot, q] * V[j, slot, q]
         total += weight * product
         mass += weight
-        weight *= 1.0 - rules.decay
+        weight *= 1.0 - decay
     if mass > 0.0:
         return total / mass
     for q in range(rank):
@@ -82,39 +83,37 @@ def confidence_of(M: float, alpha: float, entropic: bool) -> float:
 
 
 @compiled
-def _into_ball(u: Any, K: float) -> None:
+def _into_ball(F: Any, i: int, K: float) -> None:
     square = 0.0
-    for q in range(len(u)):
-        square += u[q] * u[q]
+    for q in range(F.shape[2]):
+        square += F[i, 0, q] * F[i, 0, q]
     if square > K:
         shrink = np.sqrt(K / square)
-        for q in range(len(u)):
-            u[q] *= shrink
+        for q in range(F.shape[2]):
+            F[i, 0, q] *= shrink
 
 
 @compiled
-def _push(i: int, j: int, state: GameState, rules: GameRules) -> None:
-    """One step up on C_ij M_ij, C as the averages have it, then back into the ball."""
-    c = rules.step * confidence_of(average(i, j, state, rules), rules.alpha, rules.entropic)
-    u, v = state.U[i, 0], state.V[j, 0]
-    for q in range(len(u)):
-        old = u[q]
-        u[q] += c * v[q]
-        v[q] += c * old
-    _into_ball(u, rules.K)
-    _into_ball(v, rules.K)
+def _push(i: int, j: int, U: Any, V: Any, c: float, K: float) -> None:
+    """One step of length c up on M_ij, then back into the ball."""
+    for q in range(U.shape[2]):
+        old = U[i, 0, q]
+        U[i, 0, q] += c * V[j, 0, q]
+        V[j, 0, q] += c * old
+    _into_ball(U, i, K)
+    _into_ball(V, j, K)
 
 
 @compiled
-def _shrink_product(u: Any, v: Any, strength: float) -> None:
-    """u becomes argmin |u' - u|^2 / 2 + (strength / 2) (u' . v)^2."""
+def _pull(U: Any, i: int, V: Any, j: int, strength: float) -> None:
+    """u_i becomes argmin |u - u_i|^2 / 2 + (strength / 2) (u . v_j)^2."""
     product, square = 0.0, 0.0
-    for q in range(len(u)):
-        product += u[q] * v[q]
-        square += v[q] * v[q]
+    for q in range(U.shape[2]):
+        product += U[i, 0, q] * V[j, 0, q]
+        square += V[j, 0, q] * V[j, 0, q]
     factor = strength * product / (1.0 + strength * square)
-    for q in range(len(u)):
-        u[q] -= factor * v[q]
+    for q in range(U.shape[2]):
+        U[i, 0, q] -= factor * V[j, 0, q]
 
 
 @compiled
@@ -143,12 +142,11 @@ def grow(m: int, n: int, state: GameState, rules: GameRules) -> None:
 
 
 @compiled
-def _remember(i: int, j: int, state: GameState, rules: GameRules, draw: int) -> Any:
+def _remember(i: int, j: int, sample: Any, t: int, rules: GameRules) -> Any:
     """Put the cell into the uniform sample of all cells so far (reservoir); how many the sample holds."""
-    t = state.clock[TIME]
-    place = t if t < rules.memory else random_below(rules.key, draw, t + 1)
+    place = t if t < rules.memory else random_below(rules.key, t * (3 * rules.pairs + 1), t + 1)
     if place < rules.memory:
-        state.sample[place, 0], state.sample[place, 1] = i, j
+        sample[place, 0], sample[place, 1] = i, j
     return min(t + 1, rules.memory)
 
 
@@ -170,33 +168,39 @@ def _take_snapshot(state: GameState) -> None:
 
 
 @compiled
+def _move(
+    i: int, j: int, U: Any, V: Any, born_rows: Any, born_cols: Any, sample: Any, clock: Any, held: int, rules: GameRules
+) -> None:
+    """The matrix player's move: ``pairs`` random cells pushed up by C, as many observed ones pulled to zero."""
+    m, n, taken, strength = clock[ROWS], clock[COLS], clock[TAKEN], 2.0 * rules.step * rules.theta
+    draw = clock[TIME] * (3 * rules.pairs + 1)
+    for k in range(rules.pairs):
+        draw += 3
+        a, b = random_below(rules.key, draw - 2, m), random_below(rules.key, draw - 1, n)
+        M = average(a, b, U, V, max(born_rows[a], born_cols[b]), taken, rules.decay)
+        _push(a, b, U, V, rules.step * confidence_of(M, rules.alpha, rules.entropic), rules.K)
+        a, b = i, j
+        if k > 0:
+            place = random_below(rules.key, draw, held)
+            a, b = sample[place, 0], sample[place, 1]
+        _pull(U, a, V, b, strength)
+        _pull(V, b, U, a, strength)
+
+
+@compiled
 def play(rows: Any, cols: Any, state: GameState, rules: GameRules, before: Any) -> None:
     """Observe the cells one by one; ``before`` gets C at each before it is learnt, 0 where row or column is new."""
-    clock, strength = state.clock, 2.0 * rules.step * rules.theta
+    U, V, born_rows, born_cols, _, sample, clock = state
     for x in range(len(rows)):
         i, j = rows[x], cols[x]
         if i < clock[ROWS] and j < clock[COLS]:
-            before[x] = confidence_of(average(i, j, state, rules), rules.alpha, rules.entropic)
+            M = average(i, j, U, V, max(born_rows[i], born_cols[j]), clock[TAKEN], rules.decay)
+            before[x] = confidence_of(M, rules.alpha, rules.entropic)
         else:
             before[x] = 0.0
             grow(i + 1, j + 1, state, rules)
-        draw = clock[TIME] * (3 * rules.pairs + 1)
-        held = _remember(i, j, state, rules, draw)
-        for k in range(rules.pairs):
-            draw += 3
-            _push(
-                random_below(rules.key, draw - 2, clock[ROWS]),
-                random_below(rules.key, draw - 1, clock[COLS]),
-                state,
-                rules,
-            )
-            a, b = i, j
-            if k > 0:
-                place = random_below(rules.key, draw, held)
-                a, b = state.sample[place, 0], state.sample[place, 1]
-            u, v = state.U[a, 0], state.V[b, 0]
-            _shrink_product(u, v, strength)
-            _shrink_product(v, u, strength)
+        held = _remember(i, j, sample, clock[TIME], rules)
+        _move(i, j, U, V, born_rows, born_cols, sample, clock, held, rules)
         clock[TIME] += 1
         if (clock[TIME] - clock[LAST]) * 2 * rules.pairs >= rules.pace * (clock[ROWS] + clock[COLS]):
             _take_snapshot(state)
@@ -205,5 +209,7 @@ def play(rows: Any, cols: Any, state: GameState, rules: GameRules, before: Any) 
 @compiled
 def averages_at(rows: Any, cols: Any, state: GameState, rules: GameRules, out: Any) -> None:
     """out[x] = Mbar at the cells (rows[x], cols[x])."""
+    U, V, born_rows, born_cols, _, _, clock = state
     for x in range(len(rows)):
-        out[x] = average(rows[x], cols[x], state, rules)
+        i, j = rows[x], cols[x]
+        out[x] = average(i, j, U, V, max(born_rows[i], born_cols[j]), clock[TAKEN], rules.decay)

@@ -13,7 +13,7 @@ GOLDEN, FIRST, SECOND = (
     np.uint64(0xBF58476D1CE4E5B9),
     np.uint64(0x94D049BB133111EB),
 )
-FAR, MIDDLE, NEAR, HALF_WAY = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(11)
+FAR, MIDDLE, NEAR, HALF, MANTISSA = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(32), np.uint64(11)
 
 
 @compiled
@@ -36,14 +36,14 @@ def random_bits_reference(key: int, k: int) -> int:
 
 @compiled
 def random_below(key: Any, k: int, n: int) -> Any:
-    """A whole number from 0 to n - 1; its bias is n / 2^64."""
-    return np.int64(random_bits(key, k) % np.uint64(n))
+    """A whole number from 0 to n - 1, for n up to 2^31; its bias is n / 2^32."""
+    return np.int64(((random_bits(key, k) >> HALF) * np.uint64(n)) >> HALF)
 
 
 @compiled
 def random_sign(key: Any, k: int) -> float:
     """A number uniform on [-1, 1)."""
-    return float(random_bits(key, k) >> HALF_WAY) * 2.0**-52 - 1.0
+    return float(random_bits(key, k) >> MANTISSA) * 2.0**-52 - 1.0
 
 
 def stream_key(seed: int, stream: int) -> np.uint64:
