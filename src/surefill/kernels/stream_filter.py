@@ -168,6 +168,31 @@ def learn(rows: Any, cols: Any, values: Any, state: FilterState, rules: FilterRu
         _correct(state.Y[j], state.B[j], Bg, error, s, rules)
 
 
+def learn_reference(rows: Any, cols: Any, values: Any, state: FilterState, rules: FilterRules, before: Any) -> None:
+    """Readable twin of `learn`."""
+    (X, Y, A, B, scales, clock), width = state, state.X.shape[1]
+    prior = np.diag(np.append(rules.bias_variance, np.full(width - 1, rules.factor_variance)))
+    for x, (i, j, value) in enumerate(zip(rows.tolist(), cols.tolist(), values.tolist(), strict=True)):
+        before[x] = prediction(i if i < clock[ROWS] else -1, j if j < clock[COLS] else -1, state)
+        if not rules.fixed_range:
+            _widen(value, state, rules)
+        _appear(X, A, clock[ROWS], i + 1, rules, 0)
+        _appear(Y, B, clock[COLS], j + 1, rules, 1)
+        clock[:] = clock[TIME] + 1, max(clock[ROWS], i + 1), max(clock[COLS], j + 1)
+        if scales[SCALE] == 0.0:
+            continue
+        error = (value - scales[OFFSET]) / scales[SCALE] - raw_prediction(i, j, state)
+        f, g = np.append(1.0, Y[j, 1:]), np.append(1.0, X[i, 1:])
+        Af, Bg = A[i] @ f, B[j] @ g
+        s = f @ Af + g @ Bg + max(rules.noise_share * scales[NOISE], 1e-6)
+        scales[NOISE] += (error**2 - scales[NOISE]) / min(clock[TIME] + 20, 2000)
+        scales[MEAN] += error / clock[TIME] if clock[TIME] <= 100 else 0.0
+        X[i] += Af * error / s
+        Y[j] += Bg * error / s
+        A[i] = (1 - rules.fading) * (A[i] - np.outer(Af, Af) / s) + rules.fading * prior
+        B[j] = (1 - rules.fading) * (B[j] - np.outer(Bg, Bg) / s) + rules.fading * prior
+
+
 @compiled
 def predictions_at(rows: Any, cols: Any, state: FilterState, out: Any) -> None:
     """out[x] = the prediction at (rows[x], cols[x]) in the user's units; -1 stands for a row or column never seen."""

@@ -206,6 +206,47 @@ def play(rows: Any, cols: Any, state: GameState, rules: GameRules, before: Any) 
             _take_snapshot(state)
 
 
+def play_reference(rows: Any, cols: Any, state: GameState, rules: GameRules, before: Any) -> None:
+    """Readable twin of `play`."""
+    U, V, born_rows, born_cols, _, sample, clock = state
+
+    def confidence(i: int, j: int) -> Any:
+        taken, n_slots = int(clock[TAKEN]), U.shape[1] - 1
+        ages = range(min(n_slots, taken - max(born_rows[i], born_cols[j])))
+        slots = [1 + (taken - 1 - age) % n_slots for age in ages] or [0]
+        weights = (1.0 - rules.decay) ** np.arange(len(slots))
+        M = weights @ (U[i, slots].astype(float) * V[j, slots]).sum(axis=1) / weights.sum()
+        return np.clip(np.exp(-rules.alpha * M) if rules.entropic else 1 - rules.alpha * M, 0.0, 1.0)
+
+    def into_ball(u: Any) -> Any:
+        return u * min(1.0, np.sqrt(rules.K / (u @ u)))
+
+    def pulled(u: Any, v: Any) -> Any:
+        return u - (strength * (u @ v) / (1.0 + strength * (v @ v))) * v
+
+    strength = 2.0 * rules.step * rules.theta
+    for x, (i, j) in enumerate(zip(rows.tolist(), cols.tolist(), strict=True)):
+        known = i < clock[ROWS] and j < clock[COLS]
+        before[x] = confidence(i, j) if known else 0.0
+        grow(i + 1, j + 1, state, rules)
+        t, draws = int(clock[TIME]), int(clock[TIME]) * (3 * rules.pairs + 1)
+        place = t if t < rules.memory else random_below(rules.key, draws, t + 1)
+        if place < rules.memory:
+            sample[place] = i, j
+        for k in range(rules.pairs):
+            draws += 3
+            a = random_below(rules.key, draws - 2, clock[ROWS])
+            b = random_below(rules.key, draws - 1, clock[COLS])
+            c, u, v = rules.step * confidence(a, b), U[a, 0].astype(float), V[b, 0].astype(float)
+            U[a, 0], V[b, 0] = into_ball(u + c * v), into_ball(v + c * u)
+            a, b = sample[random_below(rules.key, draws, min(t + 1, rules.memory))] if k > 0 else (i, j)
+            U[a, 0] = pulled(U[a, 0].astype(float), V[b, 0].astype(float))
+            V[b, 0] = pulled(V[b, 0].astype(float), U[a, 0].astype(float))
+        clock[TIME] += 1
+        if (clock[TIME] - clock[LAST]) * 2 * rules.pairs >= rules.pace * (clock[ROWS] + clock[COLS]):
+            _take_snapshot(state)
+
+
 @compiled
 def averages_at(rows: Any, cols: Any, state: GameState, rules: GameRules, out: Any) -> None:
     """out[x] = Mbar at the cells (rows[x], cols[x])."""

@@ -77,7 +77,7 @@ class StreamingCompleter:
         if bounds is not None and len(bounds) != 2:
             raise invalid_parameter("StreamingCompleter", "bounds", "two numbers, low and high, or None", bounds)
         self._rows, self._cols = GrowingLabels("row"), GrowingLabels("column")
-        self._factors = OnlineFactors(bounds, rank, random_state=random_state)
+        self._factors = OnlineFactors(bounds, rank, random_state)
         self._game = FactoredGame(rank=adversary_rank, random_state=random_state)
         self._metrics = StreamMetrics.empty()
 
