@@ -108,12 +108,8 @@ def test_batches_of_any_size_and_a_rebuilt_state_give_the_same_bits(memory):
 def test_the_sample_is_uniform_over_time():
     """A reservoir of 100 of 1000 cells holds about as many of each tenth of the stream."""
     rows = np.arange(1000) // 100
-    held = sum(
-        np.bincount(
-            played(rows, rows, rank=1, pairs=1, memory=100, random_state=seed).state()["sample"][:, 0], minlength=10
-        )
-        for seed in range(10)
-    )
+    games = [played(rows, rows, rank=1, pairs=1, memory=100, random_state=seed) for seed in range(10)]
+    held = sum(np.bincount(game.state()["sample"][:, 0], minlength=10) for game in games)
     assert abs(held - 100).max() < 5 * np.sqrt(90)
 
 
