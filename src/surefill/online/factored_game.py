@@ -58,7 +58,7 @@ class FactoredGame:
     >>> from surefill.datasets import make_blocks
     >>> sim = make_blocks((20, 20), n_groups=2, n_draws=1500, random_state=0)
     >>> game = FactoredGame(sim.observations.shape)
-    >>> game.learn(sim.observations.rows, sim.observations.cols)
+    >>> before = game.learn(sim.observations.rows, sim.observations.cols)
     >>> C = game.confidence().dense()
     >>> bool(C[sim.support].mean() > 3 * C[~sim.support].mean())
     True
