@@ -175,9 +175,15 @@ class TestRange:
         stream = StreamingCompleter(bounds=(1, 5))
         stream.learn_one("a", "x", 3)
         before = bits(stream.state())
-        for rows, values in ((["b", "c"], [4, 6]), (["b", "c"], [4, np.nan]), ([1, 2], [4, 4])):
+        refused = [
+            (["b", "c"], ["x", "y"], [4, 6]),
+            (["b", "c"], ["x", "y"], [4, np.nan]),
+            ([1, 2], ["x", "y"], [4, 4]),
+            (["b", "c"], [1, 2], [4, 4]),
+        ]
+        for rows, cols, values in refused:
             with pytest.raises(InputError):
-                stream.learn_many(rows, ["x", "y"], values)
+                stream.learn_many(rows, cols, values)
             assert bits(stream.state()) == before
 
 
