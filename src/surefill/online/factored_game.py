@@ -50,7 +50,8 @@ class FactoredGame:
     K, alpha, theta : max-norm, weight of the deviation, weight of the observations. The paper normalises C to sum
         to 1, so its theta is this one divided by the mean of C.
     rank : of the adversary; twice that of the matrix to be completed is what the theorem needs.
-    confidence : "entropy" or "cube".
+    confidence_player : "entropy" or "cube".
+    step, pairs, snapshots, memory : step size, cells pushed and pulled per observation, snapshots kept, cells remembered.
     random_state : same seed, same result.
 
     Examples
