@@ -51,7 +51,7 @@ class FactoredGame:
         to 1, so its theta is this one divided by the mean of C.
     rank : of the adversary; twice that of the matrix to be completed is what the theorem needs.
     confidence_player : "entropy" or "cube".
-    step, pairs, snapshots, memory : step size, cells pushed and pulled per observation, snapshots kept, cells remembered.
+    step, pairs, snapshots, memory : step size, cells pushed and pulled per observation, snapshots and cells kept.
     random_state : same seed, same result.
 
     Examples
