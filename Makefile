@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 BENCH := .venv-bench
 
-.PHONY: demo test setup lint bench bench-coverage docs lock clean
+.PHONY: demo test setup lint bench bench-coverage bench-stream docs lock clean
 
 demo: setup  ## the main job on a small matrix: numbers and a picture
 	$(BIN)/surefill demo -o surefill-demo.png
@@ -34,6 +34,9 @@ bench-coverage: setup  ## the coverage program at real size: about an hour
 	$(BIN)/python benchmarks/oracle.py
 	$(BIN)/python benchmarks/patterns.py
 	$(BIN)/python benchmarks/coverage_program.py convex square ranks rounds whole
+
+bench-stream: setup  ## streams: confidence, progressive errors, speed, kills; some minutes
+	$(BIN)/python benchmarks/stream.py
 
 lock:  ## pin anew everything that setup installs
 	$(PYTHON) -m venv build/lock

@@ -41,6 +41,9 @@ if TYPE_CHECKING:
     from surefill.estimators import PartialCompletion as PartialCompletion
     from surefill.estimators import iterate_table as iterate_table
     from surefill.estimators import load as load
+    from surefill.online import FactoredGame as FactoredGame
+    from surefill.online import StreamingCompleter as StreamingCompleter
+    from surefill.online import StreamMetrics as StreamMetrics
     from surefill.spaces import MaxNorm as MaxNorm
     from surefill.spaces import TraceNorm as TraceNorm
     from surefill.spaces import VersionSpace as VersionSpace
@@ -61,6 +64,7 @@ _HOME = {
     "datasets": [],
     "errors": ["InputError", "MissingExtraError"],
     "estimators": ["PartialCompleter", "PartialCompletion", "iterate_table", "load"],
+    "online": ["FactoredGame", "StreamMetrics", "StreamingCompleter"],
     "spaces": ["MaxNorm", "TraceNorm", "VersionSpace", "max_norm", "trace_norm"],
     "theory": [],
 }  # fmt: skip

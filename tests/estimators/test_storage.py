@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 
 from surefill import BayesianFactorModel, CoverageProgram, FactorModel, InputError, Observations, PartialCompleter, load
+from surefill.data import archive
 from surefill.datasets import make_low_rank
-from surefill.estimators import storage
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +60,7 @@ def test_the_header_is_plain_json_even_where_nothing_is_kept(seen, tmp_path):
         raise AssertionError(name)
 
     with np.load(tmp_path / "model") as file:
-        json.loads(file[storage.HEADER].tobytes(), parse_constant=refuse)
+        json.loads(file[archive.HEADER].tobytes(), parse_constant=refuse)
     assert load(tmp_path / "model").result_.selection.threshold == np.inf
 
 
@@ -82,7 +82,7 @@ def test_a_damaged_or_foreign_file_is_refused_with_a_sentence(seen, tmp_path, da
     content = path.read_bytes()
     with np.load(path) as file:
         arrays = dict(file)
-    header = json.loads(arrays[storage.HEADER].tobytes())
+    header = json.loads(arrays[archive.HEADER].tobytes())
     if damage == "cut":
         path.write_bytes(content[: len(content) // 2])
     elif damage == "flip":
@@ -108,7 +108,7 @@ def test_a_damaged_or_foreign_file_is_refused_with_a_sentence(seen, tmp_path, da
             header["content"]["dict"]["result"]["kind"] = "os.system"
         else:
             del header["content"]["dict"]["result"]["fields"]["risk"]
-        arrays[storage.HEADER] = np.frombuffer(json.dumps(header).encode(), np.uint8)
+        arrays[archive.HEADER] = np.frombuffer(json.dumps(header).encode(), np.uint8)
         with open(path, "wb") as file:
             np.savez(file, **arrays)
     with pytest.raises(InputError, match=r"model is not a surefill model|damaged|another version"):

@@ -11,6 +11,7 @@ import click
 from surefill import __version__
 from surefill.cli.complete import complete
 from surefill.cli.demo import demo
+from surefill.cli.stream import stream
 from surefill.errors import InputError, MissingExtraError, SolverError
 
 
@@ -24,11 +25,13 @@ def commands() -> None:
       surefill demo
       surefill complete ratings.csv -o filled.csv --tolerance 0.5
       surefill complete --help
+      surefill stream --help
     """
 
 
 commands.add_command(complete)
 commands.add_command(demo)
+commands.add_command(stream)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

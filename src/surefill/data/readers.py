@@ -84,6 +84,19 @@ def _read_text(
     path: Path, choice: Choice, delimiter: str | None, header: bool | None, bounds: tuple[float, float] | None
 ) -> Observations:
     file = TextFile(path, delimiter)
+    header, positions = choose_columns(file, choice, header)
+    columns = file.columns(positions, header)
+    (rows, cols), values = columns.ids(0, 1), columns.numbers(2)
+    check_bounds(columns, values, bounds)
+    row, col, value = (file.fields[position] for position in positions) if header else UNNAMED
+    return Observations(
+        rows.codes, cols.codes, values, bounds=bounds, row_labels=rows.labels, col_labels=cols.labels,
+        names=(row, col, value),
+    )  # fmt: skip
+
+
+def choose_columns(file: TextFile, choice: Choice, header: bool | None) -> tuple[bool, tuple[int, int, int]]:
+    """Whether the first record is a header, and where row, column and value are: as given, or guessed."""
     if header is None:
         named = any(isinstance(column, str) for column in choice.values())
         header = named or _looks_like_header(file.fields, choice)
@@ -93,18 +106,10 @@ def _read_text(
         and not any(isinstance(column, int) for column in choice.values())
     ):
         raise InputError(
-            f"{path} has {len(file.fields)} columns and no header: say which hold row, col and value, or, if it is a "
-            "matrix, load it as an array and use Observations.from_matrix."
+            f"{file.path} has {len(file.fields)} columns and no header: say which hold row, col and value, or, if it "
+            "is a matrix, load it as an array and use Observations.from_matrix."
         )
-    positions = _positions(path, file.fields, header, choice)
-    columns = file.columns(positions, header)
-    (rows, cols), values = columns.ids(0, 1), columns.numbers(2)
-    _check_bounds(columns, values, bounds)
-    row, col, value = (file.fields[position] for position in positions) if header else UNNAMED
-    return Observations(
-        rows.codes, cols.codes, values, bounds=bounds, row_labels=rows.labels, col_labels=cols.labels,
-        names=(row, col, value),
-    )  # fmt: skip
+    return header, positions_of(file.path, file.fields, header, choice)
 
 
 def _read_parquet(path: Path, choice: Choice, bounds: tuple[float, float] | None) -> Observations:
@@ -116,7 +121,7 @@ def _read_parquet(path: Path, choice: Choice, bounds: tuple[float, float] | None
     try:
         with parquet.ParquetFile(path) as file:
             names = file.schema_arrow.names
-            row, col, value = (names[position] for position in _positions(path, names, True, choice))
+            row, col, value = (names[position] for position in positions_of(path, names, True, choice))
             table = file.read(columns=[row, col, value])
     except (pyarrow.ArrowException, OSError) as error:
         reason = str(error).partition("\n")[0].rstrip(".")
@@ -139,7 +144,7 @@ def _is_number(field: str) -> bool:
     return True
 
 
-def _positions(path: Path, fields: Sequence[str], header: bool, choice: Choice) -> tuple[int, int, int]:
+def positions_of(path: Path, fields: Sequence[str], header: bool, choice: Choice) -> tuple[int, int, int]:
     """Where the row, column and value are among the fields of each record."""
     names = f" ({', '.join(fields)})" if header else ""
     if len(fields) < 3:
@@ -180,7 +185,8 @@ def _position(path: Path, fields: Sequence[str], header: bool, axis: str, column
     return column
 
 
-def _check_bounds(columns: TextColumns, values: NDArray[Any], bounds: tuple[float, float] | None) -> None:
+def check_bounds(columns: TextColumns, values: NDArray[Any], bounds: tuple[float, float] | None) -> None:
+    """Refuse values outside the bounds, naming the line of the first."""
     low, high = bounds or (-np.inf, np.inf)
     if not low < high:
         raise InputError(f"bounds must be two numbers, low < high; got ({low:g}, {high:g}).")

@@ -56,9 +56,9 @@ class TextFile:
     fields : the texts of the first record, which may be a header.
     """
 
-    def __init__(self, path: Path, delimiter: str | None) -> None:
+    def __init__(self, path: Path, delimiter: str | None, text: NDArray[np.uint8] | None = None) -> None:
         self.path = path
-        self._text = _load_bytes(path)
+        self._text = _load_bytes(path) if text is None else text
         self._begin = 3 if self._text[:3].tobytes() == BYTE_ORDER_MARK else 0
         if kernels.count_bytes(self._text, 0):
             raise InputError(f"{path} is not a text file: it holds zero bytes, and UTF-8 text is expected.")
@@ -70,7 +70,7 @@ class TextFile:
 
     def columns(self, positions: Sequence[int], header: bool) -> TextColumns:
         """The fields at ``positions`` of every record, the first left out if it is a ``header``."""
-        begin = self._scan(self._begin, room=1).offset if header else self._begin
+        begin = self.records_begin(header)
 
         def scan_part(first: int, last: int) -> _Scan:
             lines = kernels.count_bytes(self._text[first:last], kernels.NEWLINE) + 1
@@ -84,6 +84,18 @@ class TextFile:
         if not any(scan.starts.shape[1] for scan in scans):
             raise InputError(f"{self.path} holds a header and no observations: at least one line must follow.")
         return TextColumns(self.path, self._text, [(scan.starts, scan.ends) for scan in scans])
+
+    def records_begin(self, header: bool) -> int:
+        """The offset at which the records begin, after a byte order mark and a ``header``."""
+        return self._scan(self._begin, room=1).offset if header else self._begin
+
+    def further(self, text: NDArray[np.uint8], positions: Sequence[int], lines_before: int) -> TextColumns:
+        """The fields at ``positions`` of more text of the same layout, which follows ``lines_before`` lines."""
+        lines = kernels.count_bytes(text, kernels.NEWLINE) + 1
+        scan = _scan(text, 0, self._delimiter, positions, lines, len(self.fields))
+        if scan.status != kernels.COMPLETE:
+            raise self._error(scan, len(self.fields), lines_before + _line_at(text, scan.offset))
+        return TextColumns(self.path, text, [(scan.starts, scan.ends)], lines_before)
 
     def _cuts(self, begin: int) -> list[int]:
         """Offsets of line starts that cut the text into one part per core; quotes may span lines, so none then."""
@@ -114,14 +126,14 @@ class TextFile:
         spans = zip(scan.starts.ravel().tolist(), scan.ends.ravel().tolist(), strict=True)
         return _decode([_content(self._text, start, end) for start, end in spans])
 
-    def _error(self, scan: _Scan, expected: int) -> InputError:
+    def _error(self, scan: _Scan, expected: int, line: int | None = None) -> InputError:
         found = "1 field" if scan.fields == 1 else f"{scan.fields} fields"
         problem = {
             kernels.RAGGED: f"{expected} fields are expected, as in the first line; there are {found}.",
             kernels.UNCLOSED_QUOTE: 'a quote (") is opened and never closed.',
             kernels.TEXT_AFTER_QUOTE: 'text follows a closing quote ("); quotes within must be doubled.',
         }[scan.status]
-        return InputError(f"{self.path}, line {_line_at(self._text, scan.offset)}: {problem}")
+        return InputError(f"{self.path}, line {line or _line_at(self._text, scan.offset)}: {problem}")
 
 
 Spans = tuple[NDArray[np.int64], NDArray[np.int64]]
@@ -130,13 +142,18 @@ Spans = tuple[NDArray[np.int64], NDArray[np.int64]]
 class TextColumns:
     """Columns of a text file as spans of its bytes, ``text[starts[c, r]:ends[c, r]]`` for record r of each part."""
 
-    def __init__(self, path: Path, text: NDArray[np.uint8], parts: list[Spans]) -> None:
+    def __init__(self, path: Path, text: NDArray[np.uint8], parts: list[Spans], lines_before: int = 0) -> None:
         self.path = path
-        self._text, self._parts = text, parts
+        self._text, self._parts, self._lines_before = text, parts, lines_before
+
+    @property
+    def count(self) -> int:
+        """How many records there are."""
+        return sum(starts.shape[1] for starts, _ in self._parts)
 
     def where(self, record: int) -> str:
         """The file and line of a record, to begin a sentence with."""
-        return f"{self.path}, line {_line_at(self._text, self._span(0, record)[0])}"
+        return f"{self.path}, line {self._lines_before + _line_at(self._text, self._span(0, record)[0])}"
 
     def _span(self, column: int, record: int) -> tuple[int, int]:
         for starts, ends in self._parts:

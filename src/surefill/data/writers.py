@@ -115,15 +115,15 @@ def _text_file(path: Path, delimiter: str, packed: bool, exact: Collection[str])
 
         def write(block: Block) -> None:
             if file.tell() == 0:
-                file.write((delimiter.join(_quoted(list(block), delimiter)) + "\n").encode())
+                file.write((delimiter.join(quoted(list(block), delimiter)) + "\n").encode())
             for start in range(0, len(next(iter(block.values()))), LINES_AT_ONCE):
                 part = {name: column[start : start + LINES_AT_ONCE] for name, column in block.items()}
-                file.write(_format_lines(part, delimiter, exact).encode())
+                file.write(format_lines(part, delimiter, exact).encode())
 
         yield write
 
 
-def _format_lines(block: Block, delimiter: str, exact: Collection[str]) -> str:
+def format_lines(block: Block, delimiter: str, exact: Collection[str]) -> str:
     """All lines of a block by one formatting operation, which is what makes it fast."""
     formats, columns = zip(
         *(_format_column(column, delimiter, ".15g" if name in exact else ".6g") for name, column in block.items()),
@@ -147,10 +147,10 @@ def _format_column(column: NDArray[Any], delimiter: str, notation: str) -> tuple
         return "%s", np.where(column, "true", "false").tolist()
     if column.dtype.kind in "iu":
         return "%d", column.tolist()
-    return "%s", _quoted([str(cell) for cell in column.tolist()], delimiter)
+    return "%s", quoted([str(cell) for cell in column.tolist()], delimiter)
 
 
-def _quoted(cells: list[str], delimiter: str) -> list[str]:
+def quoted(cells: list[str], delimiter: str) -> list[str]:
     """Cells with quotes around those that hold delimiters, quotes or line ends."""
     special = ('"', "\n", "\r", delimiter)
     if not _holds_any("".join(cells), special):

@@ -1,0 +1,242 @@
+"""``surefill stream FILE``: observations one after the other, each predicted before it is learnt."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import click
+
+from surefill.cli.complete import PATH, ColumnName
+from surefill.cli.interruption import Interrupted, Interruption
+from surefill.cli.progress import ProgressBars
+from surefill.cli.stream_output import Output, check_output, opened
+from surefill.errors import InputError
+
+if TYPE_CHECKING:
+    from surefill.data.records import Place, RecordReader
+    from surefill.online.stream import StreamingCompleter
+    from surefill.online.stream_metrics import StreamMetrics
+
+REMEMBERED = ("row", "col", "value", "delimiter", "header", "bounds", "rank", "seed")
+
+
+@click.command(short_help="Predict and learn a stream of observations, one after the other.")
+@click.argument("file", type=PATH)
+@click.option(
+    "-o", "--output", type=PATH, help="Where to write predictions: .csv, .tsv, .jsonl, or - for csv to a pipe."
+)
+@click.option("--checkpoint", type=PATH, help="Save everything here every so often, and go on from it if it exists.")
+@click.option(
+    "--every",
+    type=click.IntRange(min=1),
+    default=100_000,
+    show_default=True,
+    help="Observations between two checkpoints, and between two lines of --rolling.",
+)
+@click.option("--rolling", is_flag=True, help="Print a line with the error of the last so many observations.")
+@click.option("--row", type=ColumnName(), help="Column with row ids: a name, or a position from 0.")
+@click.option("--col", type=ColumnName(), help="Column with column ids.")
+@click.option("--value", type=ColumnName(), help="Column with values.")
+@click.option("--delimiter", help="What separates fields, such as ';' or '\\t'. [default: guessed]")
+@click.option("--header/--no-header", default=None, help="Whether the first line names the columns. [default: guessed]")
+@click.option("--bounds", type=float, nargs=2, metavar="LOW HIGH", help="Range values may take. [default: learnt]")
+@click.option("--rank", type=click.IntRange(min=1), default=10, show_default=True, help="Factors of the completion.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Same seed, same result.")
+@click.option("--json", "as_json", is_flag=True, help="Print the summary, and the lines of --rolling, as JSON.")
+def stream(file: Path, output: Path | None, checkpoint: Path | None, as_json: bool, **options: Any) -> None:
+    """Read observations from FILE (or - for standard input) in order; predict each, then learn it.
+
+    FILE has one observation per line: a row id, a column id and a value, as csv, tsv, MovieLens .dat or JSON
+    lines; files may be gzipped. The output repeats them with the prediction and the confidence (0 to 1) that
+    each had before it was learnt. Confidence says how far the observations so far determine a cell; the summary
+    says how large the errors were at each confidence. Rows and columns never seen before are added on the way.
+
+    With --checkpoint, the state, the place in the input and the length of the output are saved together, also on
+    Ctrl-C. The same command then goes on from there: nothing is lost or counted twice, and the result is that of
+    a run that was never interrupted. Standard input must be fed from its beginning again; what was already read
+    is skipped.
+
+    \b
+    Examples:
+      surefill stream ratings.csv -o scored.csv --bounds 1 5
+      surefill stream ratings.csv --checkpoint state.surefill --every 50000
+      surefill stream ratings.dat.gz --no-header --rolling --json
+      tail -n +1 -f events.jsonl | surefill stream - -o - --row user --col item --value stars
+    """
+    from surefill.data.files import check_folder
+
+    suffix = check_output(output, checkpoint is not None)
+    if checkpoint is not None:
+        check_folder(checkpoint)
+    given = [path.resolve() for path in (file, output, checkpoint) if path is not None and str(path) != "-"]
+    if len(set(given)) < len(given):
+        raise InputError("FILE, --output and --checkpoint must be different files, or one would overwrite another.")
+    start = time.perf_counter()
+    with Interruption() as interruption, _input(file) as source, ProgressBars() as bars:
+        with interruption.at_once():
+            reader = _reader(source, "standard input" if str(file) == "-" else str(file), options)
+            run, kept = _begin(checkpoint, reader, options, output)
+        with opened(output, suffix, reader.columns, kept if checkpoint is not None else None) as out:
+            if not kept:
+                out.header()
+            run.go(reader, out, interruption, bars, options["rolling"], as_json)
+    summary = run.summary(reader, output, time.perf_counter() - start)
+    click.echo(json.dumps(summary, indent=2) if as_json else describe(summary), err=str(output) == "-")
+
+
+@contextmanager
+def _input(file: Path) -> Iterator[IO[bytes]]:
+    if str(file) == "-":
+        yield sys.stdin.buffer
+        return
+    try:
+        packed = file.suffix.lower() == ".gz"
+        opened_file = gzip.open(file) if packed else open(file, "rb")  # noqa: SIM115
+    except OSError as error:
+        raise InputError(f"{file} cannot be read: {(error.strerror or str(error)).lower()}.") from None
+    with opened_file as source:
+        yield source  # type: ignore[misc]
+
+
+def _reader(source: IO[bytes], name: str, options: dict[str, Any]) -> RecordReader:
+    from surefill.data.records import RecordReader
+
+    delimiter = options["delimiter"].replace("\\t", "\t") if options["delimiter"] else None
+    choice = {axis: options[axis] for axis in ("row", "col", "value")}
+    return RecordReader(source, name, choice, delimiter, options["header"], options["bounds"])
+
+
+def _begin(
+    checkpoint: Path | None, reader: RecordReader, options: dict[str, Any], output: Path | None
+) -> tuple[Run, int]:
+    """A run from the beginning, or from where the checkpoint left it, and how many bytes of the output count."""
+    from surefill.data.records import Place
+    from surefill.online.stream import StreamingCompleter
+    from surefill.online.stream_metrics import StreamMetrics
+
+    chosen = {name: options[name] for name in REMEMBERED} | {"output": str(output), "first_line": reader.first_line}
+    if checkpoint is None or not checkpoint.exists():
+        model = StreamingCompleter(bounds=options["bounds"], rank=options["rank"], random_state=options["seed"])
+        return Run(model, chosen, checkpoint, options["every"], StreamMetrics.empty()), 0
+    model, note = StreamingCompleter.load_with_note(checkpoint)
+    if note is None:
+        raise InputError(f"{checkpoint} was not written by surefill stream; give another file name.")
+    differing = [name for name in chosen if note["chosen"][name] != chosen[name]]
+    if differing:
+        what = "another input" if differing[0] == "first_line" else f"another {differing[0]}"
+        raise InputError(f"{checkpoint} was made with {what}; give the same again, or another checkpoint.")
+    place = Place(*note["place"])
+    reader.resume(place)
+    return Run(model, chosen, checkpoint, options["every"], StreamMetrics(**note["rolled"]), place), note["length"]
+
+
+@dataclass
+class Run:
+    """A run over the input: the model, what was chosen, and the place up to which all of it was learnt."""
+
+    model: StreamingCompleter
+    chosen: dict[str, Any]
+    checkpoint: Path | None
+    every: int
+    rolled: StreamMetrics
+    place: Place | None = None
+    learnt_before: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.learnt_before = self.model.n_observed
+
+    def go(
+        self,
+        reader: RecordReader,
+        out: Output,
+        interruption: Interruption,
+        bars: ProgressBars,
+        rolling: bool,
+        as_json: bool,
+    ) -> None:
+        """Learn to the end of the input, saving every so often; when interrupted, save and leave."""
+        pieces = iter(reader.pieces(lambda: self.every - self.model.n_observed % self.every))
+        try:
+            for records in bars.track(interruption.between(pieces), "learning"):
+                if len(records.values):
+                    out.write(records, self.model.learn_many(records.rows, records.cols, records.values))
+                self.place = records.place
+                if len(records.values) and self.model.n_observed % self.every == 0:
+                    if rolling:
+                        click.echo(_rolling_line(self.model, self.rolled, as_json), err=out.to_stdout)
+                    self.rolled = self.model.metrics
+                    self.save(out)
+        except Interrupted as stop:
+            self.save(out)
+            saved = f"everything up to observation {self.model.n_observed:,} is in {self.checkpoint}"
+            nothing = "nothing was saved; --checkpoint would keep what was learnt"
+            click.echo(f"surefill: interrupted; {saved if self.checkpoint else nothing}.", err=True)
+            sys.exit(128 + stop.number)
+        self.save(out)
+
+    def save(self, out: Output) -> None:
+        """Save the state, the place in the input and the length of the output in one file, whole or not at all."""
+        if self.checkpoint is not None and self.place is not None:
+            note = {"chosen": self.chosen, "place": tuple(self.place), "length": out.length()}
+            self.model.save(self.checkpoint, note | {"rolled": self.rolled.state()})
+
+    def summary(self, reader: RecordReader, output: Path | None, seconds: float) -> dict[str, Any]:
+        """What was learnt and how well it was predicted, for machines."""
+        metrics, learnt = self.model.metrics, self.model.n_observed - self.learnt_before
+        return {
+            "columns_read": list(reader.columns),
+            "observations": self.model.n_observed,
+            "learnt_in_this_run": learnt,
+            "rows": self.model.shape[0],
+            "columns": self.model.shape[1],
+            "range": list(self.model.range) if self.model.n_observed else None,
+            "rmse": metrics.rmse if metrics.count else None,
+            "by_confidence": metrics.by_confidence(),
+            "seconds": round(seconds, 3),
+            "observations_per_second": round(learnt / seconds) if seconds else None,
+            "output": str(output) if output is not None else None,
+            "checkpoint": str(self.checkpoint) if self.checkpoint is not None else None,
+            "promise": "none: confidence ranks cells, and the errors by confidence are what was seen so far.",
+        }
+
+
+def _rolling_line(model: StreamingCompleter, before: StreamMetrics, as_json: bool) -> str:
+    lately = model.metrics.since(before)
+    share, kept_rmse = lately.kept(0.5)
+    line = {"observations": model.n_observed, "rmse": lately.rmse, "confident": share, "confident_rmse": kept_rmse}
+    if as_json:
+        return json.dumps({name: None if number != number else number for name, number in line.items()})
+    return (
+        f"{model.n_observed:>12,} observations: RMSE {lately.rmse:.4f} lately; "
+        f"{share:.0%} with confidence from 0.5 on, RMSE {kept_rmse:.4f}"
+    )
+
+
+def describe(summary: dict[str, Any]) -> str:
+    """The summary for a person."""
+    row, column, value = summary["columns_read"]
+    before = summary["observations"] - summary["learnt_in_this_run"]
+    earlier = f", {before:,} of them in earlier runs" if before else ""
+    lines = [
+        f"Learnt {summary['observations']:,} observations of {summary['rows']:,} rows and "
+        f"{summary['columns']:,} columns{earlier}. "
+        f"Rows are {row}, columns {column}, values {value}.",
+    ]
+    if summary["rmse"] is not None:
+        lines.append(f"Predicted before learning, with a root mean squared error of {summary['rmse']:.4f}:")
+        lines += [
+            f"  confidence {band['low']:.2f} to {band['high']:.2f}: {band['rmse']:.4f} on {band['count']:,}"
+            for band in summary["by_confidence"]
+        ]
+    for what in ("output", "checkpoint"):
+        if summary[what] is not None and summary[what] != "-":
+            lines.append(f"The {what} is {summary[what]}.")
+    return "\n".join(lines)
