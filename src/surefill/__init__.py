@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from surefill.estimators import PartialCompletion as PartialCompletion
     from surefill.estimators import iterate_table as iterate_table
     from surefill.estimators import load as load
+    from surefill.online import OnlineDualDescent as OnlineDualDescent
+    from surefill.online import SimplifiedODD as SimplifiedODD
     from surefill.spaces import MaxNorm as MaxNorm
     from surefill.spaces import TraceNorm as TraceNorm
     from surefill.spaces import VersionSpace as VersionSpace
@@ -59,6 +61,7 @@ _HOME = {
     "datasets": [],
     "errors": ["InputError", "MissingExtraError"],
     "estimators": ["PartialCompleter", "PartialCompletion", "iterate_table", "load"],
+    "online": ["OnlineDualDescent", "SimplifiedODD"],
     "spaces": ["MaxNorm", "TraceNorm", "VersionSpace", "max_norm", "trace_norm"],
     "theory": [],
 }  # fmt: skip

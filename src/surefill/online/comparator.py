@@ -25,6 +25,9 @@ from surefill.spaces.version_space import VersionSpace
 
 STAGE_ITERATIONS = 60
 MAX_STAGES = 25
+NEGLIGIBLE = 1e-9
+"""Share of the scale of Q below which a gradient need not be bounded better than by the sum of its entries."""
+
 NO_BALL = 4.0
 """A mean square that no matrix with entries in [-1, 1] reaches."""
 
@@ -102,5 +105,8 @@ def _upper_bound(quadratic: ConcaveQuadratic, space: VersionSpace, limits: Limit
     U, V = point.left, point.right
     M = U @ V.T
     B = quadratic.gradient(M)
+    base, trivial = quadratic.value(M) - float(np.vdot(B, M)), float(np.abs(B).sum())
+    if trivial <= NEGLIGIBLE * quadratic.scale:
+        return base + trivial
     box = None if limits.box is None else np.sign(M) * limits.box[0] / pull
-    return quadratic.value(M) - float(np.vdot(B, M)) + bound_from_response(space, B, U, V, 0.0, box).value
+    return base + min(trivial, bound_from_response(space, B, U, V, 0.0, box).value)

@@ -57,8 +57,9 @@ class GameWeights:
 def game_weights(delta: float, shape: tuple[int, int], setting: str) -> GameWeights:
     """alpha = delta^(-1/6), theta = 4 delta^(-2/3), times sqrt(m + n) on the cube (Theorem "Offline implications").
 
-    >>> game_weights(1e-6, (20, 20), "entropy").alpha
-    10.0
+    >>> weights = game_weights(0.001, (20, 20), "entropy")
+    >>> round(weights.alpha, 3), round(weights.theta, 3)
+    (3.162, 400.0)
     """
     if not 0 < delta < math.inf:
         raise invalid_parameter("game_weights", "delta", "a positive finite number", delta)

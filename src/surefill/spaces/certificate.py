@@ -21,6 +21,9 @@ VERIFIED_SIDE = 3000
 FLOOR = 1e-2
 """Smallest y_i, as a share of their mean: rows without weight may have none."""
 
+RAISED_FLOOR = 1e-6
+"""The same for y after it was raised; where B has low rank and rows of zeros, nothing would be left of it there."""
+
 
 @dataclass(frozen=True, eq=False)
 class DualBound:
@@ -119,4 +122,4 @@ def _raise_where_needed(
         return None
     excess = strengths[:best] - strengths[best]
     raised: NDArray[np.float64] = strengths[best] * y + a[:, :best] @ (excess * a[:, :best].sum(axis=0))
-    return raised
+    return np.maximum(raised, RAISED_FLOOR * raised.mean())
