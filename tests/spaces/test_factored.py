@@ -223,8 +223,6 @@ def test_trace_norm_classes_stay_with_the_conic_solver():
 
 def test_the_bound_survives_a_gradient_of_low_rank_with_empty_rows() -> None:
     """B of rank 1 with rows and columns of zeros: y is raised along one vector, and must stay positive elsewhere."""
-    from surefill.spaces.certificate import bound_from_response
-
     rng = np.random.default_rng(0)
     B = np.zeros((6, 5))
     B[:2, :2] = np.outer([1.0, 2.0], [1.0, 0.5])

@@ -122,4 +122,5 @@ def _raise_where_needed(
         return None
     excess = strengths[:best] - strengths[best]
     raised: NDArray[np.float64] = strengths[best] * y + a[:, :best] @ (excess * a[:, :best].sum(axis=0))
-    return np.maximum(raised, RAISED_FLOOR * raised.mean())
+    np.maximum(raised, RAISED_FLOOR * raised.mean(), out=raised)
+    return raised
