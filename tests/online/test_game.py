@@ -88,6 +88,16 @@ def test_regret_stays_below_the_theorem(name: str, setting: str) -> None:
 
 
 @pytest.mark.parametrize("setting", SETTINGS)
+def test_regret_grows_more_slowly_than_the_rounds(setting: str) -> None:
+    """Four times the rounds: less than 4^0.7 times the regret."""
+    regrets = []
+    for rounds in (150, 600):
+        game = OnlineDualDescent((3, 3), theta=0.2, alpha=1.0, confidence=setting, horizon=rounds, tolerance=1e-6)
+        regrets.append(game.learn_many(*streams("drifting", (3, 3), rounds)).regret().upper)
+    assert 0 < regrets[1] < 4**0.7 * regrets[0]
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
 def test_regret_is_what_the_definition_says(setting: str) -> None:
     """Played again with every r_t kept; the best C in hindsight by a conic solver."""
     shape, alpha = (4, 3), 1.5

@@ -117,6 +117,20 @@ def test_projection_meets_its_optimality_conditions_and_another_solver(seed: int
     assert at.phi == pytest.approx(other.fun, abs=1e-6)
 
 
+@pytest.mark.parametrize("trace", [0.5, 100.0])
+def test_the_hessian_is_the_change_of_the_gradient(trace: float) -> None:
+    """With the trace's limit binding (nu eliminated) and without."""
+    log, limits = random_problem(3)[0], Limits(trace, 0.9)
+    rng = np.random.default_rng(1)
+    held = Bipartite(rng.random(log.diagonal.shape), rng.normal(size=log.across.shape))
+    along = Bipartite(rng.normal(size=log.diagonal.shape), rng.normal(size=log.across.shape))
+    before, after = (Spectrum(log, held.plus(along, step), limits) for step in (-1e-5, 1e-5))
+    assert (before.shift > 0) == (trace == 0.5)
+    product = Spectrum(log, held, limits)._hessian(along)
+    np.testing.assert_allclose(product.diagonal, (before.diagonal - after.diagonal) / 2e-5, atol=1e-8)
+    np.testing.assert_allclose(product.across, 2 * (before.across - after.across) / 2e-5, atol=1e-8)
+
+
 def test_projection_is_nearer_than_every_other_member() -> None:
     """Delta(P, Y) of the answer against random feasible matrices, and P itself where it is already feasible."""
     log, limits = random_problem(7, count=1)
