@@ -157,13 +157,16 @@ def blocks(arguments: argparse.Namespace) -> None:
             )
 
 
+STUDIES = {"steps": steps, "regret": regret, "blocks": blocks, "movielens": movielens}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["steps", "regret", "blocks", "movielens"])
+    parser.add_argument("what", choices=list(STUDIES))
     parser.add_argument("--rounds", type=int, default=None)
     parser.add_argument("--observations", choices=["zero", "values"], default="zero")
     arguments = parser.parse_args()
-    globals()[arguments.what](arguments)
+    STUDIES[arguments.what](arguments)
 
 
 if __name__ == "__main__":

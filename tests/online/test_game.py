@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import cvxpy as cp
 import numpy as np
@@ -137,14 +138,17 @@ def test_the_comparator_agrees_with_a_conic_solver(K: float) -> None:
 
 @pytest.mark.parametrize("setting", SETTINGS)
 @pytest.mark.parametrize("observations", ["zero", "values"])
-def test_a_game_resumed_from_its_state_goes_on_to_the_bit(setting: str, observations: str) -> None:
-    """Without a horizon, so that an epoch ends on the way."""
+def test_a_game_resumed_from_its_state_goes_on_to_the_bit(setting: str, observations: str, tmp_path: Path) -> None:
+    """Without a horizon, so that an epoch ends on the way; the state goes through a file of arrays."""
     shape = (5, 4)
     rows, cols, values = streams("random", shape, 90)
     options = {"K": 0.7, "alpha": 2.0, "theta": 0.3, "confidence": setting, "observations": observations}
     whole = OnlineDualDescent(shape, **options).learn_many(rows, cols, values)
     saved = OnlineDualDescent(shape, **options).learn_many(rows[:20], cols[:20], values[:20]).state()
-    resumed = OnlineDualDescent.from_state(saved).learn_many(rows[20:], cols[20:], values[20:])
+    np.savez(tmp_path / "state.npz", **saved)
+    with np.load(tmp_path / "state.npz", allow_pickle=False) as stored:
+        resumed = OnlineDualDescent.from_state(stored)
+    resumed.learn_many(rows[20:], cols[20:], values[20:])
     first, second = whole.state(), resumed.state()
     assert first.keys() == second.keys()
     for name in first:

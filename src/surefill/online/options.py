@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import numpy as np
+
 from surefill.errors import invalid_parameter, is_number
 from surefill.online.parameters import SETTINGS, game_weights
 
@@ -58,8 +60,8 @@ class GameOptions:
 
     @classmethod
     def from_scalars(cls, scalars: Mapping[str, Any]) -> GameOptions:
-        """The options that :meth:`as_scalars` described; names of others are passed over."""
-        known = {name: scalars[name] for name in cls.__dataclass_fields__ if name in scalars}
+        """The options that :meth:`as_scalars` described, also as arrays without axes; other names are passed over."""
+        known = {name: np.asarray(scalars[name]).tolist() for name in cls.__dataclass_fields__ if name in scalars}
         return cls(**{**known, "shape": tuple(known["shape"])})
 
 
