@@ -128,7 +128,10 @@ class OnlineDualDescent:
         return average
 
     def confidence(self) -> Confidence:
-        """C-bar in [0, 1]: min(1, e^H(C-bar) C-bar_x) with the entropy, C-bar_x (m + n)^(3/2) on the cube."""
+        """C-bar in [0, 1]: min(1, e^H(C-bar) C-bar_x) with the entropy, C-bar_x (m + n)^(3/2) on the cube.
+
+        With the entropy it is relative to the support found so far: 1 everywhere before a round was played.
+        """
         confidence: Confidence = self.game.confidence()
         return confidence
 
