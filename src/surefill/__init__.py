@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from surefill.estimators import iterate_table as iterate_table
     from surefill.estimators import load as load
     from surefill.online import FactoredGame as FactoredGame
+    from surefill.online import OnlineDualDescent as OnlineDualDescent
+    from surefill.online import SimplifiedODD as SimplifiedODD
     from surefill.online import StreamingCompleter as StreamingCompleter
     from surefill.online import StreamMetrics as StreamMetrics
     from surefill.spaces import MaxNorm as MaxNorm
@@ -64,7 +66,7 @@ _HOME = {
     "datasets": [],
     "errors": ["InputError", "MissingExtraError"],
     "estimators": ["PartialCompleter", "PartialCompletion", "iterate_table", "load"],
-    "online": ["FactoredGame", "StreamMetrics", "StreamingCompleter"],
+    "online": ["FactoredGame", "OnlineDualDescent", "SimplifiedODD", "StreamMetrics", "StreamingCompleter"],
     "spaces": ["MaxNorm", "TraceNorm", "VersionSpace", "max_norm", "trace_norm"],
     "theory": [],
 }  # fmt: skip

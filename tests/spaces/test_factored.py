@@ -241,3 +241,13 @@ def test_trace_norm_classes_stay_with_the_conic_solver():
     large = draw_space(1.0, shape=(170, 12))
     with pytest.raises(InputError, match="conic solver stops at 150"):
         VersionSpace(large.observations, 0.02, TraceNorm(5.0)).maximize(np.ones(large.shape))
+
+
+def test_the_bound_survives_a_gradient_of_low_rank_with_empty_rows() -> None:
+    """B of rank 1 with rows and columns of zeros: y is raised along one vector, and must stay positive elsewhere."""
+    rng = np.random.default_rng(0)
+    B = np.zeros((6, 5))
+    B[:2, :2] = np.outer([1.0, 2.0], [1.0, 0.5])
+    space = VersionSpace(Observations([0], [0], [0.0], (6, 5)), 4.0, MaxNorm(1.0))
+    bound = bound_from_response(space, B, rng.normal(size=(6, 3)), rng.normal(size=(5, 3)), 0.0)
+    assert 4.5 - 1e-9 <= bound.value < np.inf

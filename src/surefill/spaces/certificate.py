@@ -27,6 +27,8 @@ FLOOR = 1e-2
 
 Sparse = sparse.csr_array
 """A matrix that is zero outside the cells it stores."""
+RAISED_FLOOR = 1e-6
+"""The same for y after it was raised; where B has low rank and rows of zeros, nothing would be left of it there."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,4 +154,4 @@ def _raise_where_needed(
         return None
     excess = strengths[:best] - strengths[best]
     raised: NDArray[np.float64] = strengths[best] * y + a[:, :best] @ (excess * a[:, :best].sum(axis=0))
-    return np.asarray(np.maximum(raised, 1e-6 * raised.mean()))
+    return np.asarray(np.maximum(raised, RAISED_FLOOR * raised.mean()))

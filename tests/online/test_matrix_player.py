@@ -1,0 +1,165 @@
+from __future__ import annotations
+
+from types import ModuleType
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from surefill.online.confidence_players import CubePlayer, EntropyPlayer
+from surefill.online.matrix_players import MatrixMultiplicativeWeights, MatrixState
+from surefill.online.spectral import Bipartite, Limits, Spectrum, divided_differences, project, zeros_like
+
+SHAPE = (6, 5)
+
+
+def gram(state: MatrixState, k: int) -> np.ndarray:
+    """P^k from its logarithm."""
+    values, vectors = np.linalg.eigh(whole(state.log_diagonal[k], state.log_across[k]))
+    return (vectors * np.exp(values)) @ vectors.T
+
+
+def whole(h: np.ndarray, B: np.ndarray) -> np.ndarray:
+    m, n = B.shape
+    return np.diag(h) + np.block([[np.zeros((m, m)), B], [B.T, np.zeros((n, n))]])
+
+
+@pytest.mark.parametrize("observations", ["values", "zero"])
+@pytest.mark.parametrize("setting", ["entropy", "cube"])
+def test_blocks_agree_with_the_paper_to_the_letter_and_keep_every_limit(
+    literal: ModuleType, setting: str, observations: str
+) -> None:
+    """50 steps in which trace, diagonal and entries all come to bind."""
+    K, theta, eta = 0.6, 0.5, 1.0
+    player = MatrixMultiplicativeWeights(SHAPE, K, theta, observations, tolerance=1e-10)
+    oracle = literal.LiteralMatrixPlayer(SHAPE, K, theta)
+    confidence = EntropyPlayer(SHAPE, 1.0) if setting == "entropy" else CubePlayer(SHAPE, 1.0)
+    step = 0.05 if setting == "entropy" else confidence.cap / 2
+    uneven = np.full(SHAPE, 2.0 if setting == "entropy" else 2.4)  # so that two rows and columns outgrow the others
+    uneven[:2, :2] *= 6
+    rng = np.random.default_rng(3)
+    state, C = player.init(), confidence.init()
+    bound = np.zeros(3, dtype=int)
+    for _ in range(50):
+        cell = int(rng.integers(3)), int(rng.integers(3))
+        value = float(rng.choice([-1.0, 1.0])) if observations == "values" else 0.0
+        oracle.update(uneven * C, cell, value, eta)
+        before = player.played(state)
+        state = player.update(state, uneven * C, cell, value, eta)
+        C = confidence.update(C, before[0] - before[1], step)
+        for ours, theirs in zip(player.played(state), oracle.played(), strict=True):
+            np.testing.assert_allclose(ours, theirs, atol=1e-8)
+        bound += binding_limits(player, state)
+    assert (bound > 0).all(), bound
+
+
+def binding_limits(player: MatrixMultiplicativeWeights, state: MatrixState) -> np.ndarray:
+    """How many limits of each kind bind; none may be exceeded by 1e-8."""
+    grams = [gram(state, k) for k in range(len(state.across))]
+    trace = sum(np.trace(P) for P in grams) - player.limits.trace
+    diagonal = np.concatenate([np.diag(P) for P in grams]) - player.K
+    entries = np.abs(2 * state.across) - 1
+    assert max(trace, diagonal.max(), entries.max()) <= 1e-8
+    for P, across in zip(grams, state.across, strict=True):
+        np.testing.assert_allclose(P[: SHAPE[0], SHAPE[0] :], across, atol=1e-9)
+    return np.array([np.sum(np.atleast_1d(over) > -1e-8) for over in (trace, diagonal, entries)])
+
+
+@pytest.mark.parametrize("observations", ["values", "zero"])
+def test_the_paper_keeps_the_symmetries_that_the_blocks_rest_on(literal: ModuleType, observations: str) -> None:
+    """X = diag(P, N) stays block diagonal, N = D P D, and with zero observations M^2 = -M^1."""
+    m, n = SHAPE
+    oracle = literal.LiteralMatrixPlayer(SHAPE, 1.0, 0.5)
+    rng, p = np.random.default_rng(0), 2 * (m + n)
+    for _ in range(8):
+        value = float(rng.uniform(-1, 1)) if observations == "values" else 0.0
+        oracle.update(
+            rng.dirichlet(np.ones(30)).reshape(SHAPE), (int(rng.integers(6)), int(rng.integers(5))), value, 1.0
+        )
+    P, N = oracle.X[:p, :p], oracle.X[p:, p:]
+    rows = np.r_[np.ones(2 * m), -np.ones(2 * n)]
+    np.testing.assert_allclose(oracle.X[:p, p:], 0, atol=1e-12)
+    np.testing.assert_allclose(N, rows[:, None] * P * rows, atol=1e-10)
+    first = np.r_[np.arange(m), 2 * m + np.arange(n)]
+    second = np.setdiff1d(np.arange(p), first)
+    np.testing.assert_allclose(P[np.ix_(first, second)], 0, atol=1e-12)
+    if observations == "zero":
+        np.testing.assert_allclose(oracle.played()[1], -oracle.played()[0], atol=1e-10)
+
+
+def random_problem(seed: int, shape: tuple[int, int] = (3, 2), count: int = 2) -> tuple[Bipartite, Limits]:
+    rng, (m, n) = np.random.default_rng(seed), shape
+    log = Bipartite(rng.normal(size=(count, m + n)) * 0.5, rng.normal(size=(count, m, n)) * 0.8)
+    return log, Limits(0.6 * count * (m + n), 0.9)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_projection_meets_its_optimality_conditions_and_another_solver(seed: int) -> None:
+    log, limits = random_problem(seed)
+    found = project(log, limits, zeros_like(log), 1e-10)
+    d, Z = found.multipliers
+    assert d.min() >= 0
+    at = Spectrum(log, found.multipliers, limits)
+    assert (at.diagonal <= limits.diagonal + 1e-9).all()
+    np.testing.assert_allclose(np.sum(d * (limits.diagonal - at.diagonal)), 0, atol=1e-8)
+    np.testing.assert_allclose(np.abs(Z).sum(), np.sum(Z * 2 * at.across), atol=1e-8)
+
+    def dual(y: np.ndarray) -> float:
+        """phi of the module docstring, nu and both signs of Z apart, computed from whole matrices."""
+        nu, parts = y[0], np.split(y[1:], [d.size, d.size + Z.size])
+        moved = log.minus(Bipartite(parts[0].reshape(d.shape), (parts[1] - parts[2]).reshape(Z.shape)), nu)
+        traces = [np.exp(np.linalg.eigvalsh(whole(h, B))).sum() for h, B in zip(*moved, strict=True)]
+        return sum(traces) + nu * limits.trace + limits.diagonal * parts[0].sum() + parts[1].sum() + parts[2].sum()
+
+    size = 1 + d.size + 2 * Z.size
+    other = minimize(dual, np.zeros(size), bounds=[(0, None)] * size, options={"ftol": 1e-15, "maxfun": 100_000})
+    assert at.phi <= other.fun + 1e-9
+    assert at.phi == pytest.approx(other.fun, abs=1e-6)
+
+
+@pytest.mark.parametrize("trace", [0.5, 100.0])
+def test_the_hessian_is_the_change_of_the_gradient(trace: float) -> None:
+    """With the trace's limit binding (nu eliminated) and without."""
+    log, limits = random_problem(3)[0], Limits(trace, 0.9)
+    rng = np.random.default_rng(1)
+    held = Bipartite(rng.random(log.diagonal.shape), rng.normal(size=log.across.shape))
+    along = Bipartite(rng.normal(size=log.diagonal.shape), rng.normal(size=log.across.shape))
+    before, after = (Spectrum(log, held.plus(along, step), limits) for step in (-1e-5, 1e-5))
+    assert (before.shift > 0) == (trace == 0.5)
+    product = Spectrum(log, held, limits)._hessian(along)
+    np.testing.assert_allclose(product.diagonal, (before.diagonal - after.diagonal) / 2e-5, atol=1e-8)
+    np.testing.assert_allclose(product.across, 2 * (before.across - after.across) / 2e-5, atol=1e-8)
+
+
+def test_projection_is_nearer_than_every_other_member() -> None:
+    """Delta(P, Y) of the answer against random feasible matrices, and P itself where it is already feasible."""
+    log, limits = random_problem(7, count=1)
+    found = project(log, limits, zeros_like(log), 1e-10)
+    value = divergence(whole(found.log.diagonal[0], found.log.across[0]), whole(log.diagonal[0], log.across[0]))
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        factor = rng.normal(size=(5, 5))
+        P = factor @ factor.T
+        P *= min(limits.trace / np.trace(P), limits.diagonal / np.diag(P).max(), 0.5 / np.abs(P[:3, 3:]).max())
+        values, vectors = np.linalg.eigh(P)
+        other = (vectors * np.log(values)) @ vectors.T
+        assert divergence(other, whole(log.diagonal[0], log.across[0])) >= value - 1e-9
+    small = Bipartite(np.full((1, 5), -2.0), np.zeros((1, 3, 2)))
+    assert project(small, limits, zeros_like(small), 1e-10).evaluations == 1
+
+
+def divergence(log_X: np.ndarray, log_Y: np.ndarray) -> float:
+    def exponential(H: np.ndarray) -> np.ndarray:
+        values, vectors = np.linalg.eigh(H)
+        return (vectors * np.exp(values)) @ vectors.T
+
+    X, Y = exponential(log_X), exponential(log_Y)
+    return float(np.sum(X * (log_X - log_Y)) - np.trace(X) + np.trace(Y))
+
+
+def test_divided_differences_are_the_derivative_of_the_exponential() -> None:
+    values = np.array([-1.0, 0.5, 0.5, 2.0])
+    F = divided_differences(values)
+    assert F[0, 3] == pytest.approx((np.exp(2.0) - np.exp(-1.0)) / 3)
+    assert F[1, 2] == pytest.approx(np.exp(0.5))
+    np.testing.assert_allclose(F, F.T)
