@@ -71,9 +71,12 @@ class QuadraticPayoff:
 
     def __call__(self, left: Floats, right: Floats) -> tuple[float, Floats, Floats]:
         """The value, and -pull grad V and -pull grad' U."""
-        M = left @ right.T
-        gradient = -self.pull * self.quadratic.gradient(M)
-        return -self.pull * self.quadratic.value(M), gradient @ right, gradient.T @ left
+        value, gradient = self.of_matrix(left @ right.T)
+        return value, gradient @ right, gradient.T @ left
+
+    def of_matrix(self, M: Floats) -> tuple[float, Floats]:
+        """The value, and -pull grad."""
+        return -self.pull * self.quadratic.value(M), -self.pull * self.quadratic.gradient(M)
 
 
 def maximize_over_class(quadratic: ConcaveQuadratic, K: float, gap: float = 1e-3, random_state: int = 0) -> Bracket:

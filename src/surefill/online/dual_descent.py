@@ -13,6 +13,7 @@ from surefill.data.checks import as_indices
 from surefill.errors import invalid_parameter
 from surefill.online.checks import checked_cells
 from surefill.online.exact_game import ExactGame
+from surefill.online.factored_play import FactoredPlay
 from surefill.online.options import OWNER, GameOptions
 
 Array = NDArray[np.float64]
@@ -44,6 +45,7 @@ class Game(Protocol):
 
 GAMES: dict[str, tuple[Callable[[GameOptions], Game], Callable[[Mapping[str, Any]], Game]]] = {
     "mmw": (ExactGame, ExactGame.from_state),
+    "factored": (FactoredPlay, FactoredPlay.from_state),
 }
 """For each ``matrix``: how its game is begun, and how it is continued from a state."""
 
@@ -61,7 +63,9 @@ class OnlineDualDescent:
     K : max-norm of the matrices considered; 1 holds every matrix of rank 1 with entries in [-1, 1].
     alpha, theta : weights of disagreement and misfit; the theorem's for ``delta`` where not given.
     confidence : "entropy", H(C) = -sum C log C on the simplex, or "cube", H(C) = |C| on [0, (m + n)^(-3/2)].
-    matrix : "mmw", the paper's matrix multiplicative weights, O((m + n)^3) a round.
+    matrix : "mmw", the paper's matrix multiplicative weights, O((m + n)^3) a round; or "factored", a low-rank player
+        for long streams and large matrices (:class:`FactoredGame`), with ``observations="zero"``, nothing m x n, no
+        regret, and alpha and theta on the scale of a confidence in [0, 1].
     observations : "values" keeps two completions; "zero" takes every observation for zero and keeps one matrix, the
         radius of what still fits, at half the price.
     horizon : number of rounds, from which the theorem's steps follow. Without it, and without steps given by hand,
@@ -102,6 +106,8 @@ class OnlineDualDescent:
     ) -> None:
         if matrix not in GAMES:
             raise invalid_parameter(OWNER, "matrix", " or ".join(map(repr, GAMES)), matrix)
+        if matrix == "factored":
+            alpha, theta = FactoredPlay.weights(alpha, theta)
         self.options = GameOptions.resolve(
             shape, K, alpha, theta, delta, confidence=confidence, observations=observations, horizon=horizon,
             eta_confidence=eta_confidence, eta_matrix=eta_matrix, tolerance=tolerance,
@@ -123,7 +129,7 @@ class OnlineDualDescent:
 
     @property
     def average(self) -> Array:
-        """C-bar, the mean of the confidences played, on the player's own scale (adds up to 1 on the simplex)."""
+        """C-bar, the mean of the confidences played, on the player's own scale (adds up to 1 on the simplex; "mmw")."""
         average: Array = self.game.average
         return average
 
