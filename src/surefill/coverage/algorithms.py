@@ -8,7 +8,7 @@ from typing import Literal, Protocol, Self, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from surefill.completion import Completion, FactorCompletion
+from surefill.completion import Completion, FactorCompletion, FactorModel
 from surefill.coverage.choices import choose_parameters
 from surefill.coverage.confidence import Confidence, DenseConfidence
 from surefill.coverage.factored_confidence import FactoredConfidence
@@ -198,11 +198,9 @@ class PosteriorVariance:
     def fit(
         self, observations: Observations, completion: Completion, progress: ProgressCallback | None = None
     ) -> tuple[PosteriorConfidence, Certificate]:
-        """Read the posterior off ``completion``, which must be a factor model's."""
-        if not isinstance(completion, FactorCompletion):
-            raise InputError(
-                "confidence='posterior' needs a completion by FactorModel; "
-                f"got {type(completion).__name__}, use confidence='coverage' with it."
-            )
-        sentence = "A heuristic: how far the factor model's posterior variance fell below its prior; no bound is known."
-        return PosteriorConfidence.of(completion, observations), Certificate("heuristic", None, None, None, sentence)
+        """Read the posterior off ``completion``, or off a factor model fitted for it where that is none itself."""
+        is_factor_model = isinstance(completion, FactorCompletion)
+        model = completion if isinstance(completion, FactorCompletion) else FactorModel().fit(observations, progress)
+        whose = "the factor model's" if is_factor_model else "a separate factor model's"
+        sentence = f"A heuristic: how far {whose} posterior variance fell below its prior; no bound is known."
+        return PosteriorConfidence.of(model, observations), Certificate("heuristic", None, None, None, sentence)

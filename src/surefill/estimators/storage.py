@@ -13,7 +13,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from surefill.completion import FactorCompletion, FactorModel
+from surefill.completion import (
+    ExternalCompletion,
+    FactorCompletion,
+    FactorModel,
+    IterativeSVD,
+    LowRankCompletion,
+    OptimalityGap,
+    SoftImpute,
+    TableCompletion,
+    TraceNormCompletion,
+)
 from surefill.coverage.algorithms import Certificate, CoverageProgram, PosteriorVariance, SeenRows
 from surefill.coverage.factored_confidence import FactoredConfidence
 from surefill.coverage.new_rows import FittedRows
@@ -32,9 +42,10 @@ PARAMETERS = ("tolerance", "delta", "completion", "confidence", "random_state")
 STORABLE: dict[str, Any] = {
     kind.__name__: kind
     for kind in (
-        Certificate, CoverageProgram, FactorCompletion, FactoredConfidence, FactorModel, Guarantee, Observations,
-        PartialCompletion, FittedRows, PosteriorConfidence, PosteriorVariance, RiskCurve, SeenRows, Selection,
-        Status, UnitMap,
+        Certificate, CoverageProgram, ExternalCompletion, FactorCompletion, FactoredConfidence, FactorModel,
+        FittedRows, Guarantee, IterativeSVD, LowRankCompletion, Observations, OptimalityGap, PartialCompletion,
+        PosteriorConfidence, PosteriorVariance, RiskCurve, SeenRows, Selection, SoftImpute, Status, TableCompletion,
+        TraceNormCompletion, UnitMap,
     )
 }  # fmt: skip
 """Every kind of object that a model file may hold; nothing else is ever built from a file."""
