@@ -51,9 +51,13 @@ class SingularTriplets:
 def lanczos(operator: Operator, steps: int, random_state: int = 0) -> SingularTriplets:
     """Golub-Kahan bidiagonalisation with full reorthogonalisation from a random start, ``steps`` products each way.
 
-    Z V = U B with B upper bidiagonal; the singular values of B are Ritz values, so at most those of Z.
+    Z V = U B with B upper bidiagonal; the singular values of B are Ritz values, so at most those of Z. The start lies
+    on the shorter side, so that as many steps as it is long find them all.
     """
     m, n = operator.shape
+    if n > m:
+        found = lanczos(Transposed(operator), steps, random_state)
+        return SingularTriplets(found.right, found.values, found.left)
     steps = min(steps, m, n)
     U, V, B = np.zeros((m, steps)), np.zeros((n, steps)), np.zeros((steps, steps))
     v, size = np.random.default_rng(random_state).normal(size=n), steps
@@ -78,6 +82,26 @@ def lanczos(operator: Operator, steps: int, random_state: int = 0) -> SingularTr
         v = w / beta
     P, values, Qt = np.linalg.svd(B[:size, :size])
     return SingularTriplets(U[:, :size] @ P, values, V[:, :size] @ Qt.T)
+
+
+@dataclass(frozen=True, eq=False)
+class Transposed:
+    """Z'."""
+
+    inner: Operator
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(n, m)."""
+        return self.inner.shape[1], self.inner.shape[0]
+
+    def times(self, right: Array) -> Array:
+        """Z' X."""
+        return self.inner.transposed_times(right)
+
+    def transposed_times(self, left: Array) -> Array:
+        """Z X."""
+        return self.inner.times(left)
 
 
 @dataclass(frozen=True)
