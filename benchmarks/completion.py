@@ -74,7 +74,7 @@ def soft(peer):
 
 def compare_soft(seen, scratch, peer):
     print(f"{'penalty':>8} {'solver':<34}{'seconds':>9}{'objective':>14}{'rank':>6}  certified gap, or distance")
-    for penalty, peers in ((40.0, [(0, 1e-3, 100), (50, 1e-5, 2000)]), (20.0, [(100, 1e-5, 2000)])):
+    for penalty, peers in ((40.0, [(0, 1e-3, 100), (10, 1e-5, 2000)]), (20.0, [(60, 1e-5, 2000)])):
         found, ours = timed(lambda penalty=penalty: SoftImpute(penalty, centre="none", tol=1e-4).fit(seen))
         best, gap = found.gap.objective, found.gap.relative
         print(

@@ -1,5 +1,7 @@
 """SoftImpute, TraceNormCompletion and IterativeSVD: by certificate, by another solver, by closed forms and limits."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,6 +12,7 @@ from surefill.completion.conic import solve_conic
 from surefill.completion.effects import Effects
 from surefill.completion.sample import Sample
 from surefill.completion.shrinkage import RankLimit, SoftThreshold, TraceBall
+from surefill.completion.soft_alternation import SoftAlternation
 from surefill.completion.spectral_descent import SpectralDescent
 from surefill.data import Observations
 from surefill.datasets import make_low_rank
@@ -108,6 +111,25 @@ def test_soft_thresholding_is_the_answer_when_everything_is_seen(full, method):
     )
     np.testing.assert_allclose(product(completion), U * np.maximum(s - penalty, 0) @ Vt, atol=1e-3)
     assert completion.rank == 5
+
+
+def test_alternation_lets_in_as_many_directions_as_the_answer_needs():
+    full = np.random.default_rng(1).normal(size=(30, 24))
+    completion = SoftImpute(1.0, method="als", centre="none").fit(Observations.from_matrix(full))
+    assert completion.rank == np.count_nonzero(np.linalg.svd(full, compute_uv=False) > 1.0) > 12
+    assert completion.gap.relative < 2e-3
+
+
+def test_new_directions_are_orthogonal_to_those_there():
+    seen = low_rank_sample(0, noise=0.5)
+    sample = Sample(seen, Effects.of(seen, "none", ""))
+    solver = SoftAlternation(sample, SoftThreshold(0.3), 1e-3, 25)
+    start = solver.spectrum(run(solver, max_steps=3).state)
+    few = replace(start, left=start.left[:, :2], values=start.values[:2], right=start.right[:, :2])
+    grown = SoftAlternation(sample, SoftThreshold(0.3), 1e-3, 25, start=few).init()
+    assert len(grown.values) > 2
+    for vectors in (grown.left, grown.right):
+        np.testing.assert_allclose(vectors.T @ vectors, np.eye(len(grown.values)), atol=1e-8)
 
 
 def test_truncation_is_the_answer_when_everything_is_seen(full):

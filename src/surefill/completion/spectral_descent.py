@@ -78,19 +78,19 @@ class SpectralDescent:
         return Descent(first, first, self._widened(first.right, max(width, first.right.shape[1] + SPARE)))
 
     def step(self, state: Descent) -> Descent:
-        """One proximal step from the extrapolated point; momentum is dropped when the objective would rise."""
+        """One proximal step from the extrapolated point; where the objective would rise, M stays and momentum goes."""
         theta = state.momentum / (state.momentum + 3.0) if self.shrinkage.convex else 0.0
         after, basis = self._proximal(state, theta)
-        steps = state.steps + 1
         rises = after.objective > state.now.objective
-        dropped = rises and theta > 0
-        if dropped:
-            after, basis = self._proximal(replace(state, basis=basis), 0.0)
-            rises = after.objective > state.now.objective
-        now = state.now if rises else after
-        momentum = 0 if rises or dropped else state.momentum + 1
-        following = replace(state, now=now, before=state.now, basis=basis, momentum=momentum, steps=steps)
-        return self._checked(following) if steps % CHECK_EVERY == 0 else following
+        following = replace(
+            state,
+            now=state.now if rises else after,
+            before=state.now,
+            basis=basis,
+            momentum=0 if rises else state.momentum + 1,
+            steps=state.steps + 1,
+        )
+        return self._checked(following) if following.steps % CHECK_EVERY == 0 else following
 
     def _checked(self, state: Descent) -> Descent:
         objective = state.now.objective
