@@ -13,8 +13,8 @@ from surefill.completion.spectral_algorithm import SpectralAlgorithm, check_posi
 from surefill.completion.spectral_descent import SpectralDescent, Spectrum
 from surefill.errors import invalid_parameter
 
-PATH_RATIO = 0.6
-PATH_LENGTH = 20
+PATH_RATIO = 0.75
+PATH_LENGTH = 32
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class SoftImpute(SpectralAlgorithm):
 
     Parameters
     ----------
-    penalty : a number above 0, in the units of the values, or "auto": the one of 0.6, 0.36, ... times |E|_2 at M = 0
+    penalty : a number above 0, in the units of the values, or "auto": the one of 0.75, 0.56, ... times |E|_2 at M = 0
         with the least error on a tenth of the cells held out. With ``centre="none"`` it is what fancyimpute calls
         ``shrinkage_value``. On values mapped to [-1, 1] by a half-width s the same solution has penalty / s.
     rank : largest rank; None for no limit. A limit that binds leaves a gap, which the result shows.
