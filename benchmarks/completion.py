@@ -62,7 +62,7 @@ def timed(work):
 def soft(peer):
     """fancyimpute keeps no factors: its objective is that of one more of its own steps, which only lowers it.
 
-    It decomposes the whole matrix in every step; at penalty 100 it is given the steps to converge, at 40 its defaults.
+    It decomposes the whole matrix in every step. Its defaults suffice at penalty 100; at 40 its steps end too early.
     """
     seen = load_movielens("ml-100k", FOLDER)
     SoftImpute(100.0, centre="none").fit(seen)
@@ -74,7 +74,7 @@ def soft(peer):
 
 def compare_soft(seen, scratch, peer):
     print(f"{'penalty':>8} {'solver':<34}{'seconds':>9}{'objective':>14}{'rank':>6}  certified gap, or distance")
-    for penalty, peers in ((100.0, [(1e-4, 1000)]), (40.0, [(1e-3, 100)]), (20.0, [])):
+    for penalty, peers in ((100.0, [(1e-3, 100)]), (40.0, [(1e-3, 100)]), (20.0, [])):
         found, ours = timed(lambda penalty=penalty: SoftImpute(penalty, centre="none", tol=1e-4).fit(seen))
         best, gap = found.gap.objective, found.gap.relative
         print(
