@@ -4,6 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 BENCH := .venv-bench
+FANCY := .venv-fancyimpute
 
 .PHONY: demo test setup lint bench bench-coverage bench-stream docs lock clean
 
@@ -25,10 +26,11 @@ lint: setup
 docs: setup  ## run every snippet of the README and the docs
 	$(BIN)/python -m pytest -q docs/check_snippets.py
 
-bench: setup $(BENCH)/.ready  ## speed and accuracy, next to peers that live in an environment of their own
+bench: setup $(BENCH)/.ready $(FANCY)/.ready  ## speed and accuracy, next to peers that live in an environment of their own
 	$(BIN)/python benchmarks/readers.py
 	$(BIN)/python benchmarks/conic.py
 	$(BIN)/python benchmarks/factor_model.py --peer $(BENCH)/bin/python
+	$(BIN)/python benchmarks/completion.py --peer $(FANCY)/bin/python
 
 bench-coverage: setup  ## the coverage program at real size: about an hour
 	$(BIN)/python benchmarks/oracle.py
@@ -45,7 +47,7 @@ lock:  ## pin anew everything that setup installs
 	rm -rf build/lock
 
 clean:
-	rm -rf $(VENV) $(BENCH) build
+	rm -rf $(VENV) $(BENCH) $(FANCY) build
 
 $(VENV)/.ready: requirements.lock pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -56,4 +58,9 @@ $(VENV)/.ready: requirements.lock pyproject.toml
 $(BENCH)/.ready: benchmarks/requirements.lock
 	$(PYTHON) -m venv $(BENCH)
 	$(BENCH)/bin/python -m pip --disable-pip-version-check --quiet install -r benchmarks/requirements.lock
+	touch $@
+
+$(FANCY)/.ready: benchmarks/requirements-fancyimpute.lock
+	$(PYTHON) -m venv $(FANCY)
+	$(FANCY)/bin/python -m pip --disable-pip-version-check --quiet install -r benchmarks/requirements-fancyimpute.lock
 	touch $@

@@ -19,8 +19,12 @@ if TYPE_CHECKING:
     from surefill import datasets as datasets
     from surefill import theory as theory
     from surefill.completion import BayesianFactorModel as BayesianFactorModel
+    from surefill.completion import ExternalCompletion as ExternalCompletion
     from surefill.completion import FactorModel as FactorModel
+    from surefill.completion import IterativeSVD as IterativeSVD
     from surefill.completion import MaxNormCompletion as MaxNormCompletion
+    from surefill.completion import SoftImpute as SoftImpute
+    from surefill.completion import TraceNormCompletion as TraceNormCompletion
     from surefill.coverage import Coverage as Coverage
     from surefill.coverage import CoverageProgram as CoverageProgram
     from surefill.coverage import OfflineCompletion as OfflineCompletion
@@ -55,7 +59,10 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOME = {
-    "completion": ["BayesianFactorModel", "FactorModel", "MaxNormCompletion"],
+    "completion": [
+        "BayesianFactorModel", "ExternalCompletion", "FactorModel", "IterativeSVD", "MaxNormCompletion", "SoftImpute",
+        "TraceNormCompletion",
+    ],
     "coverage": [
         "Coverage", "CoverageProgram", "OfflineCompletion", "PosteriorVariance", "complete_partially",
         "round_confidence", "solve_coverage",

@@ -60,6 +60,19 @@ def test_json_for_machines_and_the_same_seed_the_same_file(ratings, tmp_path, ca
     assert outputs[0]["promised"] is False
 
 
+def test_completions_by_name_are_those_of_the_library(ratings, tmp_path, capsys):
+    from surefill.cli.complete import complete
+    from surefill.estimators.pipeline import COMPLETIONS
+
+    (option,) = [parameter for parameter in complete.params if parameter.name == "completion"]
+    assert list(option.type.choices) == list(COMPLETIONS)
+    out = tmp_path / "out.csv"
+    assert run("complete", ratings, "-o", out, "--completion", "soft-impute", "--confidence", "posterior") == 0
+    assert out.exists()
+    assert run("complete", ratings, "-o", out, "--completion", "magic") == 2
+    assert "soft-impute" in capsys.readouterr().err
+
+
 def test_parquet_and_all_entries(ratings, tmp_path):
     import pyarrow.parquet as pq
 

@@ -3,7 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from surefill.completion import FactorModel
+from surefill.completion import BayesianFactorModel, FactorModel, SoftImpute
 from surefill.coverage import CoverageProgram, PosteriorConfidence, PosteriorVariance, SeenRows
 from surefill.data import Observations
 from surefill.datasets import make_blocks, make_low_rank
@@ -91,9 +91,12 @@ def test_posterior_of_a_folded_in_row_is_that_of_the_row(fitted):
     np.testing.assert_allclose(confidence.fold_in(seen).dense(), confidence.dense(), atol=1e-10)
 
 
-def test_posterior_needs_a_factor_model(fitted):
-    with pytest.raises(InputError, match="needs a completion by FactorModel or BayesianFactorModel; got str"):
-        PosteriorVariance().fit(fitted[0], "not a completion")
+def test_posterior_of_another_completion_is_a_factor_models_own(fitted):
+    seen, _ = fitted
+    confidence, certificate = PosteriorVariance().fit(seen, SoftImpute(penalty=1.0).fit(seen))
+    expected, _ = PosteriorVariance().fit(seen, BayesianFactorModel().fit(seen))
+    np.testing.assert_array_equal(confidence.dense(), expected.dense())
+    assert "a separate factor model's" in certificate.sentence
 
 
 def test_coverage_program_carries_its_certificate():

@@ -10,7 +10,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from surefill import CoverageProgram, FactorModel, Observations, PartialCompleter, iterate_table
 from surefill.datasets import load_movielens, make_blocks, make_low_rank
 from surefill.errors import InputError
-from surefill.estimators.pipeline import choose_confidence
+from surefill.estimators.pipeline import COMPLETIONS, choose_completion, choose_confidence
 from surefill.loop import Status
 from surefill.risk import rounding_threshold
 
@@ -288,3 +288,17 @@ def test_error_falls_with_confidence_on_movielens(data_folder):
     assert tenths[-1] > 1.2 * np.mean(error)
     kept = completer.keep(test.rows, test.cols)
     assert error[kept].mean() < 0.85 < error[~kept].mean()
+
+
+@pytest.mark.parametrize("name", COMPLETIONS)
+def test_every_completion_can_be_had_by_name_with_the_seed(name):
+    algorithm = choose_completion(name, 7)
+    assert algorithm.random_state == 7
+    assert type(algorithm) is COMPLETIONS[name]
+
+
+def test_an_unknown_completion_is_refused_with_the_names_that_would_do():
+    with pytest.raises(
+        InputError, match="'soft-impute', 'trace-norm', 'iterative-svd', or an object with a fit method"
+    ):
+        choose_completion("magic", 0)

@@ -56,6 +56,13 @@ PATH = click.Path(path_type=Path)
 @click.option("--header/--no-header", default=None, help="Whether the first line names the columns. [default: guessed]")
 @click.option("--bounds", type=float, nargs=2, metavar="LOW HIGH", help="Range values may take. [default: as seen]")
 @click.option(
+    "--completion",
+    type=click.Choice(["auto", "factor-model", "soft-impute", "trace-norm", "max-norm", "iterative-svd"]),
+    default="auto",
+    show_default=True,
+    help="How every entry gets its value; auto: the Bayesian factor model.",
+)
+@click.option(
     "--confidence",
     type=click.Choice(["auto", "coverage", "posterior"]),
     default="auto",
@@ -96,6 +103,7 @@ def complete(file: Path, output: Path, model: Path | None, as_json: bool, entrie
         completer = sf.PartialCompleter(
             tolerance=options["tolerance"],
             delta=options["delta"],
+            completion=options["completion"],
             confidence=options["confidence"],
             random_state=options["seed"],
             progress=bars,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol, Self, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -32,7 +32,7 @@ class Completion(Protocol):
         """The whole m x n matrix; only for matrices small enough to hold."""
         ...
 
-    def fold_in(self, observations: Observations) -> Self:
+    def fold_in(self, observations: Observations) -> Completion:
         """The completion of other rows, seen at ``observations``, with what was learnt of the columns."""
         ...
 

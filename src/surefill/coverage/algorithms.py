@@ -8,7 +8,7 @@ from typing import Literal, Protocol, Self, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from surefill.completion import Completion, Factored
+from surefill.completion import BayesianFactorModel, Completion, Factored
 from surefill.coverage.choices import choose_parameters
 from surefill.coverage.confidence import Confidence, DenseConfidence
 from surefill.coverage.factored_confidence import FactoredConfidence
@@ -198,11 +198,10 @@ class PosteriorVariance:
     def fit(
         self, observations: Observations, completion: Completion, progress: ProgressCallback | None = None
     ) -> tuple[PosteriorConfidence, Certificate]:
-        """Read the posterior off ``completion``, which must be a factor model's."""
-        if not isinstance(completion, Factored):
-            raise InputError(
-                "confidence='posterior' needs a completion by FactorModel or BayesianFactorModel; "
-                f"got {type(completion).__name__}, use confidence='coverage' with it."
-            )
-        sentence = "A heuristic: how far the factor model's posterior variance fell below its prior; no bound is known."
-        return PosteriorConfidence.of(completion, observations), Certificate("heuristic", None, None, None, sentence)
+        """Read the posterior off ``completion``, or off a factor model fitted for it where that is none itself."""
+        if isinstance(completion, Factored):
+            model, whose = completion, "the factor model's"
+        else:
+            model, whose = BayesianFactorModel().fit(observations, progress), "a separate factor model's"
+        sentence = f"A heuristic: how far {whose} posterior variance fell below its prior; no bound is known."
+        return PosteriorConfidence.of(model, observations), Certificate("heuristic", None, None, None, sentence)

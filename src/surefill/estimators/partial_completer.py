@@ -34,7 +34,8 @@ class PartialCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
     ----------
     tolerance : largest mean squared error on the kept entries; half the variance of the values when None.
     delta : probability with which a promise about the kept set may fail; in (0, 1).
-    completion : "auto" (a :class:`BayesianFactorModel`) or any completion algorithm.
+    completion : "auto" (a :class:`BayesianFactorModel`), "factor-model", "soft-impute", "trace-norm", "max-norm",
+        "iterative-svd", or any completion algorithm: ``SoftImpute(penalty=10)``, ``ExternalCompletion(mine)``.
     confidence : "coverage" (the paper's MP 2; minutes where the matrix is large), "posterior" (quick at any size),
         "auto" (the first up to 150 rows and columns, else the second), or any confidence algorithm, such as
         ``CoverageProgram(rank="auto")``.

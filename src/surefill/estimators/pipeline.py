@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from surefill.completion import BayesianFactorModel, CompletionAlgorithm
+from surefill.completion import (
+    BayesianFactorModel,
+    CompletionAlgorithm,
+    FactorModel,
+    IterativeSVD,
+    MaxNormCompletion,
+    SoftImpute,
+    TraceNormCompletion,
+)
 from surefill.coverage.algorithms import ConfidenceAlgorithm, CoverageProgram, PosteriorVariance
 from surefill.data import Observations
 from surefill.data.splits import split_entries
@@ -20,6 +28,15 @@ from surefill.risk import Guarantee, RiskCurve, Selection, rounding_threshold, s
 from surefill.spaces.conic import SIZE_LIMIT
 
 HELD_OUT = 0.2
+COMPLETIONS: dict[str, Callable[..., CompletionAlgorithm]] = {
+    "auto": BayesianFactorModel,
+    "factor-model": FactorModel,
+    "soft-impute": SoftImpute,
+    "trace-norm": TraceNormCompletion,
+    "max-norm": MaxNormCompletion,
+    "iterative-svd": IterativeSVD,
+}
+"""Completion algorithms by name, with all that is open chosen from the data."""
 
 
 @dataclass(frozen=True)
@@ -80,13 +97,13 @@ class Pipeline:
 
 def choose_completion(given: object, random_state: int) -> CompletionAlgorithm:
     """The completion algorithm that the user named or gave."""
-    if isinstance(given, str) and given == "auto":
-        return BayesianFactorModel(random_state=random_state)
+    if isinstance(given, str) and given in COMPLETIONS:
+        return COMPLETIONS[given](random_state=random_state)
     if isinstance(given, CompletionAlgorithm) and not isinstance(given, type):
         return given
     raise InputError(
-        "The 'completion' parameter of PartialCompleter must be 'auto' or an object with a fit method such as "
-        f"BayesianFactorModel(). Got {given!r} instead."
+        f"The 'completion' parameter of PartialCompleter must be one of {', '.join(map(repr, COMPLETIONS))}, "
+        f"or an object with a fit method such as SoftImpute(). Got {given!r} instead."
     )
 
 

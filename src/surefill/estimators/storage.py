@@ -8,10 +8,17 @@ from typing import Any
 from surefill.completion import (
     BayesianFactorCompletion,
     BayesianFactorModel,
+    ExternalCompletion,
     FactorCompletion,
     FactorModel,
+    IterativeSVD,
+    LowRankCompletion,
     MaxNormCompletion,
     MaxNormFit,
+    OptimalityGap,
+    SoftImpute,
+    TableCompletion,
+    TraceNormCompletion,
 )
 from surefill.completion.offsets import Offsets
 from surefill.completion.variational import Belief
@@ -31,10 +38,11 @@ PARAMETERS = ("tolerance", "delta", "completion", "confidence", "random_state")
 STORABLE: dict[str, Any] = {
     kind.__name__: kind
     for kind in (
-        BayesianFactorCompletion, BayesianFactorModel, Belief, Certificate, CoverageProgram, FactorCompletion,
-        FactoredConfidence, FactorModel, FittedRows, Guarantee, MaxNormCompletion, MaxNormFit, Observations, Offsets,
-        PartialCompletion, PosteriorConfidence,
-        PosteriorVariance, RiskCurve, SeenRows, Selection, Status, UnitMap,
+        BayesianFactorCompletion, BayesianFactorModel, Belief, Certificate, CoverageProgram, ExternalCompletion,
+        FactorCompletion, FactoredConfidence, FactorModel, FittedRows, Guarantee, IterativeSVD, LowRankCompletion,
+        MaxNormCompletion, MaxNormFit, Observations, Offsets, OptimalityGap, PartialCompletion, PosteriorConfidence,
+        PosteriorVariance, RiskCurve, SeenRows, Selection, SoftImpute, Status, TableCompletion, TraceNormCompletion,
+        UnitMap,
     )
 }  # fmt: skip
 """Every kind of object that a model file may hold; nothing else is ever built from a file."""

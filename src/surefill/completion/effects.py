@@ -1,0 +1,76 @@
+"""What rows and columns have in common, taken off before a low-rank fit: nothing, a mean, or additive effects."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from surefill.data import Observations
+from surefill.data.groups import IntArray, locate
+from surefill.errors import invalid_parameter
+
+Array = NDArray[np.float64]
+Centre = Literal["none", "mean", "effects"]
+
+SHRINKAGE = 5.0
+"""Draws that an effect of zero is worth: a row seen five times gets half of its own mean."""
+
+SWEEPS = 100
+
+
+@dataclass(frozen=True, eq=False)
+class Effects:
+    """y_x ~ offset + b_i + c_j for the present rows and columns; the last item of each stands for all others, 0."""
+
+    offset: float
+    rows: Array
+    cols: Array
+
+    @classmethod
+    def of(cls, observations: Observations, centre: Centre, owner: str, zero: float = 0.0) -> Effects:
+        """min  sum_S c_x (y_x - offset - b_i - c_j)^2 + 5 sum b_i^2 + 5 sum c_j^2  for "effects".
+
+        "mean" leaves the effects zero and takes the mean of the draws, "none" takes ``zero`` for it.
+        """
+        if centre not in ("none", "mean", "effects"):
+            raise invalid_parameter(owner, "centre", "'none', 'mean' or 'effects'", centre)
+        b, c = np.zeros(len(observations.by_row) + 1), np.zeros(len(observations.by_col) + 1)
+        if centre == "none":
+            return cls(zero, b, c)
+        offset = float(np.average(observations.values, weights=observations.counts))
+        return cls(offset, b, c) if centre == "mean" else cls(offset, *_additive(observations, offset))
+
+    def at(self, rows: NDArray[np.int64], cols: NDArray[np.int64]) -> Array:
+        """The common part at pairs of positions."""
+        return self.offset + self.rows[rows] + self.cols[cols]
+
+
+def _additive(observations: Observations, offset: float) -> tuple[Array, Array]:
+    """Columns, then rows, until neither moves: each is a shrunken mean of what the other leaves."""
+    i, j = positions(observations, observations.by_row.ids, observations.by_col.ids)
+    b, c = np.zeros(len(observations.by_row) + 1), np.zeros(len(observations.by_col) + 1)
+    r, counts = observations.values - offset, observations.counts
+    scale = float(np.abs(r).max())
+    for _ in range(SWEEPS):
+        before = b
+        c = shrunken_means(j, r - b[i], counts, len(c))
+        b = shrunken_means(i, r - c[j], counts, len(b))
+        if np.abs(b - before).max() <= 1e-10 * scale:
+            break
+    return b, c
+
+
+def shrunken_means(group: NDArray[np.int64], values: Array, counts: NDArray[np.int64], size: int) -> Array:
+    """sum c y / (sum c + 5) of each group."""
+    draws = np.bincount(group, counts, size)
+    return np.asarray(np.bincount(group, counts * values, size) / (draws + SHRINKAGE))
+
+
+def positions(
+    observations: Observations, row_ids: IntArray, col_ids: IntArray
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Where each observed cell's row and column stand among the ids, -1 where they do not."""
+    return locate(row_ids, observations.rows), locate(col_ids, observations.cols)

@@ -1,0 +1,160 @@
+"""What SoftImpute, TraceNormCompletion and IterativeSVD share: sample, path, solver, certificate, completion."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+import numpy as np
+
+from surefill.completion.effects import Effects
+from surefill.completion.gap import certify
+from surefill.completion.low_rank import LowRankCompletion
+from surefill.completion.path import PathSearch
+from surefill.completion.sample import Sample
+from surefill.completion.shrinkage import Shrinkage
+from surefill.completion.spectral_descent import SpectralDescent, Spectrum
+from surefill.data import Observations
+from surefill.data.splits import split_entries
+from surefill.errors import invalid_parameter, is_number, is_seed
+from surefill.loop import ProgressCallback, Status, run
+from surefill.spaces.spectral import SparseOperator, lanczos
+
+FEWEST_TO_CHOOSE = 20
+HELD_OUT = 0.1
+PATH_TOL = 1e-2
+PATH_STEPS = 40
+
+
+class SpectralAlgorithm(ABC):
+    """A frozen dataclass of parameters turned into f + h, its solver, and the path of its one open parameter."""
+
+    centre: Any
+    max_steps: int
+    tol: float
+    random_state: int
+    parameter: ClassVar[str]
+
+    @abstractmethod
+    def _given(self) -> float | None:
+        """The parameter, or None for the path to choose it."""
+
+    @abstractmethod
+    def _check_own(self) -> None:
+        """Refuse bad parameters that only this algorithm has."""
+
+    @abstractmethod
+    def _path(self, sample: Sample) -> tuple[float, ...]:
+        """Candidates from the tightest limit to the loosest."""
+
+    @abstractmethod
+    def _default(self, sample: Sample) -> float:
+        """What to take where there are too few cells to choose."""
+
+    @abstractmethod
+    def _shrinkage(self, parameter: float) -> Shrinkage:
+        """h."""
+
+    def _sample(self, observations: Observations) -> Sample:
+        """f, in the user's units."""
+        return Sample(observations, Effects.of(observations, self.centre, type(self).__name__))
+
+    def _solver(self, sample: Sample, shrinkage: Shrinkage, tol: float, start: Spectrum | None) -> Any:
+        return SpectralDescent(sample, shrinkage, tol, min(sample.shape), self.random_state, start)
+
+    def _factor(self, sample: Sample) -> float:
+        """What turns f + h into the objective that the user reads."""
+        return 1.0
+
+    def fit(self, observations: Observations, progress: ProgressCallback | None = None) -> LowRankCompletion:
+        """Complete the whole matrix."""
+        self._validate()
+        sample = self._sample(observations)
+        parameter = self._given()
+        if parameter is None:
+            few = len(observations) < FEWEST_TO_CHOOSE
+            parameter = self._default(sample) if few else self._chosen(observations, progress)
+        shrinkage = self._shrinkage(parameter)
+        found, status = self._solved(sample, shrinkage, self.tol, self.max_steps, None, progress)
+        return self._completion(sample, shrinkage, found, status, parameter)
+
+    def _validate(self) -> None:
+        owner = type(self).__name__
+        self._check_own()
+        check_whole(owner, "max_steps", self.max_steps)
+        if not (is_number(self.tol) and 0 <= self.tol < np.inf):
+            raise invalid_parameter(owner, "tol", "a number of at least 0", self.tol)
+        if not is_seed(self.random_state):
+            raise invalid_parameter(owner, "random_state", "a whole number of at least 0", self.random_state)
+
+    def _chosen(self, observations: Observations, progress: ProgressCallback | None) -> float:
+        """The parameter with the least error on a tenth of the cells held out."""
+        train, held = split_entries(observations, HELD_OUT, self.random_state)
+        sample = self._sample(train)
+        i, j = train.by_row.locate(held.rows), train.by_col.locate(held.cols)
+        common = sample.effects.at(i, j)
+        known = (i >= 0) & (j >= 0)
+
+        def fit(parameter: float, start: Spectrum | None) -> Spectrum:
+            return self._solved(sample, self._shrinkage(parameter), PATH_TOL, PATH_STEPS, start, None)[0]
+
+        def error(found: Spectrum) -> float:
+            product = np.einsum("xk,xk->x", (found.left * found.values)[i], found.right[j])
+            predicted = np.clip(common + sample.scale * np.where(known, product, 0.0), *train.bounds)
+            return float(np.average(held.squared_errors(predicted), weights=held.counts))
+
+        path = self._path(sample)
+        search = PathSearch(path, fit, error, self.parameter)
+        best = run(search, max_steps=len(path), progress=progress).state.best
+        assert best is not None
+        return best
+
+    def _solved(
+        self,
+        sample: Sample,
+        shrinkage: Shrinkage,
+        tol: float,
+        max_steps: int,
+        start: Spectrum | None,
+        progress: ProgressCallback | None,
+    ) -> tuple[Spectrum, Status]:
+        solver = self._solver(sample, shrinkage, tol, start)
+        outcome = run(solver, max_steps=max_steps, progress=progress)
+        return solver.spectrum(outcome.state), outcome.status
+
+    def _completion(
+        self, sample: Sample, shrinkage: Shrinkage, found: Spectrum, status: Status, parameter: float
+    ) -> LowRankCompletion:
+        balanced = np.sqrt(sample.scale * found.values)
+        return LowRankCompletion.of(
+            sample.observations,
+            sample.effects,
+            (found.left * balanced, found.right * balanced),
+            has_effects=self.centre == "effects",
+            penalty=sample.scale * self._multiplier(sample, shrinkage, found),
+            chosen={self.parameter: parameter},
+            gap=certify(sample, shrinkage, found.residual, found.values, self._factor(sample)),
+            status=status,
+        )
+
+    def _multiplier(self, sample: Sample, shrinkage: Shrinkage, found: Spectrum) -> float:
+        """The trace norm's multiplier at the solution."""
+        return 0.0
+
+
+def top_singular_value(sample: Sample) -> float:
+    """|E|_2 at M = 0, by Lanczos: the penalty from which on nothing is fitted."""
+    residual = sample.rows.weight * sample.rows.target
+    return float(lanczos(SparseOperator(sample.matrix(residual)), 60).values[0])
+
+
+def check_whole(owner: str, name: str, given: object) -> None:
+    """Refuse anything but a whole number of at least 1."""
+    if not (is_seed(given) and given != 0):
+        raise invalid_parameter(owner, name, "a whole number of at least 1", given)
+
+
+def check_positive(owner: str, name: str, given: object, otherwise: str = "'auto'") -> None:
+    """Refuse anything but a finite number above 0."""
+    if not (is_number(given) and 0 < given < np.inf):  # type: ignore[operator]
+        raise invalid_parameter(owner, name, f"a number above 0 or {otherwise}", given)

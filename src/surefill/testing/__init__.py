@@ -1,0 +1,5 @@
+"""Contract suites that a new algorithm is tested by in three lines; they need pytest."""
+
+from surefill.testing.completion import CompletionContract
+
+__all__ = ["CompletionContract"]
