@@ -299,6 +299,6 @@ def test_every_completion_can_be_had_by_name_with_the_seed(name):
 
 def test_an_unknown_completion_is_refused_with_the_names_that_would_do():
     with pytest.raises(
-        InputError, match="'soft-impute', 'trace-norm', 'iterative-svd', or an object with a fit method"
+        InputError, match="'soft-impute', 'trace-norm', 'max-norm', 'iterative-svd', or an object with a fit method"
     ):
         choose_completion("magic", 0)

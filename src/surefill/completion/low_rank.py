@@ -114,8 +114,8 @@ class LowRankCompletion:
             side = Side(groups, across[order], target[order], seen.counts[order].astype(np.float64))
             largest = float((factors**2).sum(axis=0).max())
             ridge = np.full((len(groups), factors.shape[1]), max(self.penalty, SMALLEST_RIDGE * largest))
-            found = np.empty_like(ridge)
-            side.over(solve_groups, factors, ridge, found, np.empty(len(groups)))
+            nothing, found = np.zeros((factors.shape[1], factors.shape[1])), np.empty_like(ridge)
+            side.over(solve_groups, factors, ridge, nothing, np.zeros_like(ridge), found, np.empty(len(groups)))
             solution[:-1, 1:] = found
         return solution
 
