@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,7 +63,7 @@ def _additive(observations: Observations, offset: float) -> tuple[Array, Array]:
     return b, c
 
 
-def shrunken_means(group: NDArray[np.int64], values: Array, counts: NDArray[np.int64], size: int) -> Array:
+def shrunken_means(group: NDArray[np.int64], values: Array, counts: NDArray[Any], size: int) -> Array:
     """sum c y / (sum c + 5) of each group."""
     draws = np.bincount(group, counts, size)
     return np.asarray(np.bincount(group, counts * values, size) / (draws + SHRINKAGE))

@@ -8,13 +8,13 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from surefill.completion.effects import Array, Effects, positions, shrunken_means
+from surefill.completion.effects import Array, Effects, shrunken_means
 from surefill.completion.gap import OptimalityGap
-from surefill.completion.sample import Side
-from surefill.data import Groups, Observations
+from surefill.completion.side import Side
+from surefill.data import Observations
 from surefill.data.groups import IntArray, locate
 from surefill.errors import InputError
-from surefill.kernels.least_squares import biased_products, solve_groups
+from surefill.kernels.least_squares import biased_products
 from surefill.loop import Status
 
 SMALLEST_RIDGE = 1e-9
@@ -87,37 +87,31 @@ class LowRankCompletion:
         """
         if observations.shape[1] != self.shape[1]:
             raise InputError(f"new rows must have {self.shape[1]} columns; got {observations.shape[1]}.")
-        _, across = positions(observations, self.row_ids, self.col_ids)
-        solution = self._regressed(observations, observations.by_row, across, self.col_solution)
-        return replace(self, shape=observations.shape, row_ids=observations.by_row.ids, row_solution=solution)
+        side = Side.of_rows(observations, self.col_ids, observations.values - self.offset)
+        solution = self._regressed(side, self.col_solution)
+        return replace(self, shape=observations.shape, row_ids=side.groups.ids, row_solution=solution)
 
     def fold_in_columns(self, observations: Observations) -> Self:
         """The completion of other columns, seen at ``observations``, the rows as learnt."""
         if observations.shape[0] != self.shape[0]:
             raise InputError(f"new columns must have {self.shape[0]} rows; got {observations.shape[0]}.")
-        across, _ = positions(observations, self.row_ids, self.col_ids)
-        solution = self._regressed(observations, observations.by_col, across, self.row_solution)
-        return replace(self, shape=observations.shape, col_ids=observations.by_col.ids, col_solution=solution)
+        side = Side.of_cols(observations, self.row_ids, observations.values - self.offset)
+        solution = self._regressed(side, self.row_solution)
+        return replace(self, shape=observations.shape, col_ids=side.groups.ids, col_solution=solution)
 
-    def _regressed(self, seen: Observations, groups: Groups, across: NDArray[np.int64], fixed: Array) -> Array:
+    def _regressed(self, side: Side, fixed: Array) -> Array:
         """(effect, factors) of each group by ridge on the other side's factors, and a last row of zeros."""
-        group = np.empty(len(seen), dtype=np.int64)
-        group[groups.order] = np.repeat(np.arange(len(groups)), groups.sizes)
-        solution = np.zeros((len(groups) + 1, fixed.shape[1]))
-        target = seen.values - self.offset - fixed[across, 0]
+        size, rank = len(side.groups), self.rank
+        target, effects = side.target - fixed[side.other, 0], np.zeros(size + 1)
         if self.has_effects:
-            solution[:, 0] = shrunken_means(group, target, seen.counts, len(solution))
-            target = target - solution[group, 0]
+            group = np.repeat(np.arange(size), side.groups.sizes)
+            effects = shrunken_means(group, target, side.weight, size + 1)
+            target = target - effects[group]
         factors = np.ascontiguousarray(fixed[:, 1:])
-        if factors.shape[1]:
-            order = groups.order
-            side = Side(groups, across[order], target[order], seen.counts[order].astype(np.float64))
-            largest = float((factors**2).sum(axis=0).max())
-            ridge = np.full((len(groups), factors.shape[1]), max(self.penalty, SMALLEST_RIDGE * largest))
-            nothing, found = np.zeros((factors.shape[1], factors.shape[1])), np.empty_like(ridge)
-            side.over(solve_groups, factors, ridge, nothing, np.zeros_like(ridge), found, np.empty(len(groups)))
-            solution[:-1, 1:] = found
-        return solution
+        largest = float((factors**2).sum(axis=0).max(initial=0.0))
+        ridge = np.full((size, rank), max(self.penalty, SMALLEST_RIDGE * largest))
+        found, _ = side.least_squares(factors, target, ridge, np.zeros((rank, rank)), np.zeros_like(ridge))
+        return np.column_stack([effects, found])
 
     @classmethod
     def of(
