@@ -8,11 +8,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from surefill.data import Observations
+from surefill.completion.side import Array, Side
+from surefill.data import Observations, UnitMap
 from surefill.data.groups import IntArray, locate
 from surefill.errors import invalid_parameter
 
-Array = NDArray[np.float64]
 Centre = Literal["none", "mean", "effects"]
 
 SHRINKAGE = 5.0
@@ -43,6 +43,18 @@ class Effects:
         offset = float(np.average(observations.values, weights=observations.counts))
         return cls(offset, b, c) if centre == "mean" else cls(offset, *_additive(observations, offset))
 
+    def on(self, unit: UnitMap) -> Effects:
+        """The same on [-1, 1]."""
+        return Effects(float(unit.to_unit(self.offset)), self.rows / unit.half_width, self.cols / unit.half_width)
+
+    def beside(self, left: NDArray[Any], right: NDArray[Any]) -> tuple[Array, Array]:
+        """(b_i, left_i) of each row and (c_j, right_j) of each column, both with a last line of zeros."""
+        tables = (
+            np.column_stack([own, np.vstack([factors, np.zeros(factors.shape[1])])])
+            for own, factors in ((self.rows, left), (self.cols, right))
+        )
+        return next(tables), next(tables)
+
     def at(self, rows: NDArray[np.int64], cols: NDArray[np.int64]) -> Array:
         """The common part at pairs of positions."""
         return self.offset + self.rows[rows] + self.cols[cols]
@@ -61,6 +73,16 @@ def _additive(observations: Observations, offset: float) -> tuple[Array, Array]:
         if np.abs(b - before).max() <= 1e-10 * scale:
             break
     return b, c
+
+
+def take_off(side: Side, fixed: Array, has_effects: bool) -> tuple[Array, Array]:
+    """The effects of a side's groups and the targets less the effects of both sides, the other's as in ``fixed``."""
+    target, effects = side.target - fixed[side.other, 0], np.zeros(len(side.groups) + 1)
+    if not has_effects:
+        return effects, target
+    group = np.repeat(np.arange(len(side.groups)), side.groups.sizes)
+    effects = shrunken_means(group, target, side.weight, len(effects))
+    return effects, target - effects[group]
 
 
 def shrunken_means(group: NDArray[np.int64], values: Array, counts: NDArray[Any], size: int) -> Array:

@@ -8,9 +8,9 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from surefill.completion.effects import Array, Effects, shrunken_means
+from surefill.completion.effects import Effects, take_off
 from surefill.completion.gap import OptimalityGap
-from surefill.completion.side import Side
+from surefill.completion.side import Array, Side
 from surefill.data import Observations
 from surefill.data.groups import IntArray, locate
 from surefill.errors import InputError
@@ -101,16 +101,12 @@ class LowRankCompletion:
 
     def _regressed(self, side: Side, fixed: Array) -> Array:
         """(effect, factors) of each group by ridge on the other side's factors, and a last row of zeros."""
-        size, rank = len(side.groups), self.rank
-        target, effects = side.target - fixed[side.other, 0], np.zeros(size + 1)
-        if self.has_effects:
-            group = np.repeat(np.arange(size), side.groups.sizes)
-            effects = shrunken_means(group, target, side.weight, size + 1)
-            target = target - effects[group]
+        effects, target = take_off(side, fixed, self.has_effects)
         factors = np.ascontiguousarray(fixed[:, 1:])
         largest = float((factors**2).sum(axis=0).max(initial=0.0))
-        ridge = np.full((size, rank), max(self.penalty, SMALLEST_RIDGE * largest))
-        found, _ = side.least_squares(factors, target, ridge, np.zeros((rank, rank)), np.zeros_like(ridge))
+        ridge = np.full((len(side.groups), self.rank), max(self.penalty, SMALLEST_RIDGE * largest))
+        nothing = np.zeros((self.rank, self.rank))
+        found, _ = side.least_squares(factors, target, ridge, nothing, np.zeros_like(ridge))
         return np.column_stack([effects, found])
 
     @classmethod
@@ -127,12 +123,8 @@ class LowRankCompletion:
         status: Status,
     ) -> Self:
         """From the common part and the factors of the present rows and columns."""
-        row_solution, col_solution = (
-            np.column_stack([common, np.vstack([factor, np.zeros(factor.shape[1])])])
-            for common, factor in zip((effects.rows, effects.cols), factors, strict=True)
-        )
         ids = observations.by_row.ids, observations.by_col.ids
         return cls(
             observations.shape, observations.bounds, effects.offset, has_effects, penalty, chosen, gap, status,
-            *ids, row_solution, col_solution,
+            *ids, *effects.beside(*factors),
         )  # fmt: skip

@@ -8,8 +8,8 @@ from functools import cached_property
 import numpy as np
 from scipy.sparse import csr_array
 
-from surefill.completion.effects import Array, Effects, positions
-from surefill.completion.side import Side
+from surefill.completion.effects import Effects, positions
+from surefill.completion.side import Array, Side
 from surefill.data import Observations
 from surefill.kernels.low_rank import residual_products, residuals
 
