@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from surefill.completion.side import Array, Side
 from surefill.data import Observations, UnitMap
-from surefill.data.groups import IntArray, locate
 from surefill.errors import invalid_parameter
 
 Centre = Literal["none", "mean", "effects"]
@@ -49,20 +48,20 @@ class Effects:
 
     def beside(self, left: NDArray[Any], right: NDArray[Any]) -> tuple[Array, Array]:
         """(b_i, left_i) of each row and (c_j, right_j) of each column, both with a last line of zeros."""
-        tables = (
-            np.column_stack([own, np.vstack([factors, np.zeros(factors.shape[1])])])
-            for own, factors in ((self.rows, left), (self.cols, right))
-        )
-        return next(tables), next(tables)
+        return _beside(self.rows, left), _beside(self.cols, right)
 
     def at(self, rows: NDArray[np.int64], cols: NDArray[np.int64]) -> Array:
         """The common part at pairs of positions."""
         return self.offset + self.rows[rows] + self.cols[cols]
 
 
+def _beside(effects: Array, factors: NDArray[Any]) -> Array:
+    return np.column_stack([effects, np.vstack([factors, np.zeros(factors.shape[1])])])
+
+
 def _additive(observations: Observations, offset: float) -> tuple[Array, Array]:
     """Columns, then rows, until neither moves: each is a shrunken mean of what the other leaves."""
-    i, j = positions(observations, observations.by_row.ids, observations.by_col.ids)
+    i, j = positions(observations)
     b, c = np.zeros(len(observations.by_row) + 1), np.zeros(len(observations.by_col) + 1)
     r, counts = observations.values - offset, observations.counts
     scale = float(np.abs(r).max())
@@ -91,8 +90,6 @@ def shrunken_means(group: NDArray[np.int64], values: Array, counts: NDArray[Any]
     return np.asarray(np.bincount(group, counts * values, size) / (draws + SHRINKAGE))
 
 
-def positions(
-    observations: Observations, row_ids: IntArray, col_ids: IntArray
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Where each observed cell's row and column stand among the ids, -1 where they do not."""
-    return locate(row_ids, observations.rows), locate(col_ids, observations.cols)
+def positions(observations: Observations) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Where each observed cell's row and column stand among those present."""
+    return observations.by_row.locate(observations.rows), observations.by_col.locate(observations.cols)

@@ -6,22 +6,21 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
+from surefill.completion.biased_product import StoredProduct
 from surefill.completion.effects import Effects, take_off
 from surefill.completion.gap import OptimalityGap
 from surefill.completion.side import Array, Side
 from surefill.data import Observations
-from surefill.data.groups import IntArray, locate
 from surefill.errors import InputError
-from surefill.kernels.least_squares import biased_products
 from surefill.loop import Status
 
 SMALLEST_RIDGE = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class LowRankCompletion:
+class LowRankCompletion(StoredProduct):
     """offset + b_i + c_j + p_i . q_j, cut to the bounds, all in the user's units.
 
     ``row_solution`` holds (b_i, p_i) for the rows ``row_ids`` and a last row of zeros for all others, and
@@ -36,7 +35,6 @@ class LowRankCompletion:
     status : why the solver stopped.
     """
 
-    shape: tuple[int, int]
     bounds: tuple[float, float]
     offset: float
     has_effects: bool
@@ -44,39 +42,8 @@ class LowRankCompletion:
     chosen: dict[str, float]
     gap: OptimalityGap
     status: Status
-    row_ids: IntArray
-    col_ids: IntArray
-    row_solution: Array
-    col_solution: Array
 
-    def __post_init__(self) -> None:
-        sides = (self.row_ids, self.row_solution), (self.col_ids, self.col_solution)
-        widths = {solution.shape[1] for _, solution in sides}
-        fits = all(solution.shape[0] == len(ids) + 1 and np.isfinite(solution).all() for ids, solution in sides)
-        if not fits or len(widths) != 1 or any((np.diff(ids) <= 0).any() for ids, _ in sides):
-            raise InputError("each side of a low-rank completion needs sorted ids and one finite row more than them.")
-
-    @property
-    def rank(self) -> int:
-        """Rank of the product."""
-        return int(self.row_solution.shape[1]) - 1
-
-    def at(self, rows: ArrayLike, cols: ArrayLike) -> NDArray[np.float64]:
-        """Values at the pairs (rows[t], cols[t])."""
-        i, j = locate(self.row_ids, np.asarray(rows)), locate(self.col_ids, np.asarray(cols))
-        return self._cut(biased_products(self.row_solution, self.col_solution, i, j))
-
-    def block(self, rows: ArrayLike, cols: ArrayLike) -> NDArray[np.float64]:
-        """Values on the grid rows x cols."""
-        x = self.row_solution[locate(self.row_ids, np.asarray(rows))]
-        y = self.col_solution[locate(self.col_ids, np.asarray(cols))]
-        return self._cut(x[:, :1] + y[:, 0] + x[:, 1:] @ y[:, 1:].T)
-
-    def dense(self) -> NDArray[np.float64]:
-        """The whole m x n matrix; only for matrices small enough to hold."""
-        return self.block(np.arange(self.shape[0]), np.arange(self.shape[1]))
-
-    def _cut(self, centred: Array) -> NDArray[np.float64]:
+    def _in_units(self, centred: Array) -> NDArray[np.float64]:
         return np.clip(self.offset + centred, *self.bounds)
 
     def fold_in(self, observations: Observations) -> Self:
@@ -123,8 +90,18 @@ class LowRankCompletion:
         status: Status,
     ) -> Self:
         """From the common part and the factors of the present rows and columns."""
-        ids = observations.by_row.ids, observations.by_col.ids
+        row_solution, col_solution = effects.beside(*factors)
         return cls(
-            observations.shape, observations.bounds, effects.offset, has_effects, penalty, chosen, gap, status,
-            *ids, *effects.beside(*factors),
-        )  # fmt: skip
+            shape=observations.shape,
+            row_ids=observations.by_row.ids,
+            col_ids=observations.by_col.ids,
+            row_solution=row_solution,
+            col_solution=col_solution,
+            bounds=observations.bounds,
+            offset=effects.offset,
+            has_effects=has_effects,
+            penalty=penalty,
+            chosen=chosen,
+            gap=gap,
+            status=status,
+        )

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from surefill.completion.effects import Centre, Effects
+from surefill.completion.effects import Centre, Effects, positions
 from surefill.completion.max_norm_conic import solve_conic
 from surefill.completion.max_norm_descent import Bracket, Descent, is_closed
 from surefill.completion.max_norm_fit import MaxNormFit
@@ -107,8 +107,7 @@ class MaxNormCompletion:
     ) -> Solved:
         centre: Centre = "effects" if self.centre else "none"
         effects = Effects.of(obs, centre, type(self).__name__, zero=obs.unit.centre).on(obs.unit)
-        i, j = obs.by_row.locate(obs.rows), obs.by_col.locate(obs.cols)
-        target = obs.unit.to_unit(obs.values) - effects.at(i, j)
+        target = obs.unit.to_unit(obs.values) - effects.at(*positions(obs))
         risk = Risk.of(obs, target, K, self.penalty, box=not self.centre)
         if self.method == "conic":
             found = solve_conic(risk, tolerance)

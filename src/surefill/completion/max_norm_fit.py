@@ -6,21 +6,18 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
+from surefill.completion.biased_product import StoredProduct
 from surefill.completion.effects import take_off
 from surefill.completion.side import Array, Side
 from surefill.data import Observations, UnitMap
-from surefill.data.groups import IntArray, locate
-from surefill.errors import InputError
-from surefill.kernels.least_squares import biased_products
 from surefill.loop import Status
 
 SECULAR_STEPS = 60
 
 
 @dataclass(frozen=True, eq=False)
-class MaxNormFit:
+class MaxNormFit(StoredProduct):
     """M_ij = mean + b_i + c_j + u_i . v_j on [-1, 1], rows of U and V at most sqrt(K) long; given in the user's units.
 
     ``row_solution`` holds (b_i, u_i) for the rows ``row_ids`` and a last row of zeros for all others, ``col_solution``
@@ -36,7 +33,6 @@ class MaxNormFit:
     has_effects : whether a mean and the shrunken means b_i, c_j were taken off first; they are zero unless asked for.
     """
 
-    shape: tuple[int, int]
     unit: UnitMap
     mean: float
     has_effects: bool
@@ -45,16 +41,6 @@ class MaxNormFit:
     objective: float
     lower_bound: float
     status: Status
-    row_ids: IntArray
-    col_ids: IntArray
-    row_solution: Array
-    col_solution: Array
-
-    def __post_init__(self) -> None:
-        sides = (self.row_ids, self.row_solution), (self.col_ids, self.col_solution)
-        fits = all(len(side) == len(ids) + 1 and np.isfinite(side).all() for ids, side in sides)
-        if not fits or self.left.shape[1] != self.right.shape[1] or any((np.diff(ids) <= 0).any() for ids, _ in sides):
-            raise InputError("each side of a completion needs sorted ids and one finite row more than them.")
 
     @property
     def left(self) -> Array:
@@ -76,20 +62,6 @@ class MaxNormFit:
         """gap / objective, 0 where the objective is."""
         return self.gap / self.objective if self.objective > 0 else 0.0
 
-    def at(self, rows: ArrayLike, cols: ArrayLike) -> Array:
-        """Values at the pairs (rows[t], cols[t])."""
-        return self._in_units(biased_products(self.row_solution, self.col_solution, *self._positions(rows, cols)))
-
-    def block(self, rows: ArrayLike, cols: ArrayLike) -> Array:
-        """Values on the grid rows x cols."""
-        i, j = self._positions(rows, cols)
-        x, y = self.row_solution[i], self.col_solution[j]
-        return self._in_units(x[:, :1] + y[:, 0] + x[:, 1:] @ y[:, 1:].T)
-
-    def dense(self) -> Array:
-        """The whole m x n matrix; only for matrices small enough to hold."""
-        return self.block(np.arange(self.shape[0]), np.arange(self.shape[1]))
-
     def fold_in(self, observations: Observations) -> Self:
         """The completion of other rows, the columns as learnt: min sum_t c_t (r_t - u . v_t)^2 over |u|^2 <= K each.
 
@@ -103,9 +75,6 @@ class MaxNormFit:
             cells = slice(starts[g], starts[g + 1])
             solution[g, 1:] = ball_regression(self.right[side.other[cells]], target[cells], side.weight[cells], self.K)
         return replace(self, shape=observations.shape, row_ids=side.groups.ids, row_solution=solution)
-
-    def _positions(self, rows: ArrayLike, cols: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        return locate(self.row_ids, np.asarray(rows)), locate(self.col_ids, np.asarray(cols))
 
     def _in_units(self, centred: Array) -> Array:
         return self.unit.from_unit(np.clip(self.mean + centred, -1.0, 1.0))

@@ -29,7 +29,7 @@ class Sample:
     def target(self) -> Array:
         """r in the observations' order."""
         seen = self.observations
-        common = self.effects.at(*positions(seen, seen.by_row.ids, seen.by_col.ids))
+        common = self.effects.at(*positions(seen))
         return np.asarray((seen.values - common) / self.scale)
 
     @cached_property
