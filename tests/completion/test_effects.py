@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from surefill.completion.effects import Effects
+from surefill.completion.effects import Effects, positions, take_off
+from surefill.completion.side import Side
 from surefill.data import Observations
 
 
@@ -24,3 +25,27 @@ def test_mean_and_none_leave_no_effects():
     assert Effects.of(seen, "mean", "").offset == pytest.approx(2.0)
     assert Effects.of(seen, "none", "", zero=3.0).offset == 3.0
     assert not Effects.of(seen, "mean", "").rows.any()
+
+
+def test_effects_on_unit_values_are_those_of_the_values_on_the_unit_scale():
+    rng = np.random.default_rng(1)
+    seen = Observations(rng.integers(0, 8, 60), rng.integers(0, 6, 60), rng.uniform(1, 5, 60), (8, 6), (1, 5))
+    on_unit = Observations(seen.rows, seen.cols, seen.unit.to_unit(seen.values), (8, 6), (-1, 1), counts=seen.counts)
+    ours, theirs = Effects.of(seen, "effects", "").on(seen.unit), Effects.of(on_unit, "effects", "")
+    assert ours.offset == pytest.approx(theirs.offset)
+    np.testing.assert_allclose(ours.rows, theirs.rows, atol=1e-9)
+    np.testing.assert_allclose(ours.cols, theirs.cols, atol=1e-9)
+
+
+def test_taking_off_finds_the_effects_of_fitted_rows_again():
+    rng = np.random.default_rng(2)
+    seen = Observations(rng.integers(2, 8, 60), rng.integers(1, 6, 60), rng.normal(size=60), (8, 6))
+    effects = Effects.of(seen, "effects", "")
+    _, fixed = effects.beside(np.zeros((6, 0)), np.zeros((5, 0)))
+    side = Side.of_rows(seen, seen.by_col.ids, seen.values - effects.offset)
+    found, rest = take_off(side, fixed, has_effects=True)
+    np.testing.assert_allclose(found, effects.rows, atol=1e-9)
+    np.testing.assert_allclose(rest, (seen.values - effects.at(*positions(seen)))[seen.by_row.order], atol=1e-9)
+    none, rest = take_off(side, fixed, has_effects=False)
+    assert not none.any()
+    np.testing.assert_allclose(rest, side.target - effects.cols[side.other])

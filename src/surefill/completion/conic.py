@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from surefill.completion.effects import Array
 from surefill.completion.sample import Sample
 from surefill.completion.shrinkage import SoftThreshold, TraceBall
+from surefill.completion.side import Array
 from surefill.spaces.conic import attempts, check_size, load_cvxpy, plan_for
 
 

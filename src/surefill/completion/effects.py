@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from surefill.data import Observations
-from surefill.data.groups import IntArray, locate
+from surefill.completion.side import Array, Side
+from surefill.data import Observations, UnitMap
 from surefill.errors import invalid_parameter
 
-Array = NDArray[np.float64]
 Centre = Literal["none", "mean", "effects"]
 
 SHRINKAGE = 5.0
@@ -43,14 +42,26 @@ class Effects:
         offset = float(np.average(observations.values, weights=observations.counts))
         return cls(offset, b, c) if centre == "mean" else cls(offset, *_additive(observations, offset))
 
+    def on(self, unit: UnitMap) -> Effects:
+        """The same on [-1, 1]."""
+        return Effects(float(unit.to_unit(self.offset)), self.rows / unit.half_width, self.cols / unit.half_width)
+
+    def beside(self, left: NDArray[Any], right: NDArray[Any]) -> tuple[Array, Array]:
+        """(b_i, left_i) of each row and (c_j, right_j) of each column, both with a last line of zeros."""
+        return _beside(self.rows, left), _beside(self.cols, right)
+
     def at(self, rows: NDArray[np.int64], cols: NDArray[np.int64]) -> Array:
         """The common part at pairs of positions."""
         return self.offset + self.rows[rows] + self.cols[cols]
 
 
+def _beside(effects: Array, factors: NDArray[Any]) -> Array:
+    return np.column_stack([effects, np.vstack([factors, np.zeros(factors.shape[1])])])
+
+
 def _additive(observations: Observations, offset: float) -> tuple[Array, Array]:
     """Columns, then rows, until neither moves: each is a shrunken mean of what the other leaves."""
-    i, j = positions(observations, observations.by_row.ids, observations.by_col.ids)
+    i, j = positions(observations)
     b, c = np.zeros(len(observations.by_row) + 1), np.zeros(len(observations.by_col) + 1)
     r, counts = observations.values - offset, observations.counts
     scale = float(np.abs(r).max())
@@ -63,14 +74,22 @@ def _additive(observations: Observations, offset: float) -> tuple[Array, Array]:
     return b, c
 
 
-def shrunken_means(group: NDArray[np.int64], values: Array, counts: NDArray[np.int64], size: int) -> Array:
+def take_off(side: Side, fixed: Array, has_effects: bool) -> tuple[Array, Array]:
+    """The effects of a side's groups and the targets less the effects of both sides, the other's as in ``fixed``."""
+    target, effects = side.target - fixed[side.other, 0], np.zeros(len(side.groups) + 1)
+    if not has_effects:
+        return effects, target
+    group = np.repeat(np.arange(len(side.groups)), side.groups.sizes)
+    effects = shrunken_means(group, target, side.weight, len(effects))
+    return effects, target - effects[group]
+
+
+def shrunken_means(group: NDArray[np.int64], values: Array, counts: NDArray[Any], size: int) -> Array:
     """sum c y / (sum c + 5) of each group."""
     draws = np.bincount(group, counts, size)
     return np.asarray(np.bincount(group, counts * values, size) / (draws + SHRINKAGE))
 
 
-def positions(
-    observations: Observations, row_ids: IntArray, col_ids: IntArray
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Where each observed cell's row and column stand among the ids, -1 where they do not."""
-    return locate(row_ids, observations.rows), locate(col_ids, observations.cols)
+def positions(observations: Observations) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Where each observed cell's row and column stand among those present."""
+    return observations.by_row.locate(observations.rows), observations.by_col.locate(observations.cols)

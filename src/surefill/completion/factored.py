@@ -1,37 +1,23 @@
-"""What every completion in factored form can do: a mean, two biases and an inner product."""
+"""What the completions of factor models can do besides: posteriors, and updates of either side."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from typing import Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
+from surefill.completion.biased_product import BiasedProduct
 from surefill.completion.side import Array, as_features
 from surefill.data import Observations, UnitMap
-from surefill.data.groups import IntArray, locate
-from surefill.kernels.least_squares import biased_products
 
 
-class Factored(ABC):
-    """u_ij = mean + b_i + c_j + p_i . q_j on [-1, 1], cut to it and given in the user's units.
+class Factored(BiasedProduct):
+    """u_ij = mean + b_i + c_j + p_i . q_j on [-1, 1], cut to it and given in the user's units, with posteriors."""
 
-    A subclass says where (b_i, p_i) and (c_j, q_j) are kept; an entry of an unseen row is predicted from its column
-    alone, one of an unseen column from its row alone.
-    """
-
-    shape: tuple[int, int]
     unit: UnitMap
     mean: float
-
-    @abstractmethod
-    def row_table(self) -> tuple[IntArray, Array]:
-        """Sorted ids of the rows and (b_i, p_i) of each, with a last line of zeros for all others."""
-
-    @abstractmethod
-    def col_table(self) -> tuple[IntArray, Array]:
-        """Sorted ids of the columns and (c_j, q_j) of each, with a last line of zeros for all others."""
 
     @abstractmethod
     def row_posterior(self, observations: Observations) -> Array:
@@ -70,11 +56,6 @@ class Factored(ABC):
         return self._with_rows(in_rows, keep=True)._with_cols(in_cols, keep=True)._with_rows(in_rows, keep=True)
 
     @property
-    def rank(self) -> int:
-        """Number of factors."""
-        return int(self.row_table()[1].shape[1]) - 1
-
-    @property
     def row_features(self) -> Array:
         """(1, p_i) of each present row."""
         return as_features(self.row_table()[1])
@@ -83,24 +64,6 @@ class Factored(ABC):
     def col_features(self) -> Array:
         """(1, q_j) of each present column."""
         return as_features(self.col_table()[1])
-
-    def locate(self, rows: ArrayLike, cols: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Positions of rows and columns in their tables, -1 where unseen."""
-        return locate(self.row_table()[0], np.asarray(rows)), locate(self.col_table()[0], np.asarray(cols))
-
-    def at(self, rows: ArrayLike, cols: ArrayLike) -> NDArray[np.float64]:
-        """Values at the pairs (rows[t], cols[t])."""
-        return self._in_units(biased_products(self.row_table()[1], self.col_table()[1], *self.locate(rows, cols)))
-
-    def block(self, rows: ArrayLike, cols: ArrayLike) -> NDArray[np.float64]:
-        """Values on the grid rows x cols."""
-        i, j = self.locate(rows, cols)
-        x, y = self.row_table()[1][i], self.col_table()[1][j]
-        return self._in_units(x[:, :1] + y[:, 0] + x[:, 1:] @ y[:, 1:].T)
-
-    def dense(self) -> NDArray[np.float64]:
-        """The whole m x n matrix; only for matrices small enough to hold."""
-        return self.block(np.arange(self.shape[0]), np.arange(self.shape[1]))
 
     def residual(self, observations: Observations) -> Array:
         """Unit values less the mean."""

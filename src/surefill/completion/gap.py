@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from surefill.completion.effects import Array
 from surefill.completion.sample import Sample
 from surefill.completion.shrinkage import Shrinkage
+from surefill.completion.side import Array
 from surefill.spaces.spectral import SparseOperator, bound_spectral_norm, lanczos
 
 Standing = Literal["proved", "probable", "searched"]

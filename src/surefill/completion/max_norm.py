@@ -9,11 +9,11 @@ from typing import Any, Literal
 
 import numpy as np
 
+from surefill.completion.effects import Centre, Effects, positions
 from surefill.completion.max_norm_conic import solve_conic
 from surefill.completion.max_norm_descent import Bracket, Descent, is_closed
 from surefill.completion.max_norm_fit import MaxNormFit
 from surefill.completion.max_norm_risk import Array, Risk
-from surefill.completion.offsets import Offsets
 from surefill.data import Observations
 from surefill.data.groups import locate
 from surefill.data.splits import split_entries
@@ -105,9 +105,9 @@ class MaxNormCompletion:
         warm: Array | None,
         progress: ProgressCallback | None = None,
     ) -> Solved:
-        offsets = Offsets.fit(obs) if self.centre else Offsets.none(len(obs.by_row), len(obs.by_col))
-        i, j = obs.by_row.locate(obs.rows), obs.by_col.locate(obs.cols)
-        target = obs.unit.to_unit(obs.values) - offsets.at(i, j)
+        centre: Centre = "effects" if self.centre else "none"
+        effects = Effects.of(obs, centre, type(self).__name__, zero=obs.unit.centre).on(obs.unit)
+        target = obs.unit.to_unit(obs.values) - effects.at(*positions(obs))
         risk = Risk.of(obs, target, K, self.penalty, box=not self.centre)
         if self.method == "conic":
             found = solve_conic(risk, tolerance)
@@ -118,20 +118,21 @@ class MaxNormCompletion:
             descent = Descent(risk, self.rank, tolerance, rng, deadline, warm)
             outcome = run(descent, max_steps=max_stages, time_limit=time_limit, progress=progress)
             found, status = outcome.state, outcome.status
+        row_solution, col_solution = effects.beside(found.left, found.right)
         fit = MaxNormFit(
             shape=obs.shape,
             unit=obs.unit,
+            mean=effects.offset,
+            has_effects=self.centre,
             K=found.norm if K is None else K,
             penalty=self.penalty,
-            rank=self.rank,
             objective=found.objective,
             lower_bound=found.lower,
             status=status,
             row_ids=obs.by_row.ids,
             col_ids=obs.by_col.ids,
-            left=_with_zeros(found.left),
-            right=_with_zeros(found.right),
-            offsets=offsets,
+            row_solution=row_solution,
+            col_solution=col_solution,
         )
         return Solved(fit, found)
 
@@ -217,7 +218,3 @@ class NormSearch:
 
 def _is_positive(given: Any) -> bool:
     return is_number(given) and 0 < given < np.inf
-
-
-def _with_zeros(side: Any) -> Any:
-    return np.concatenate([side, np.zeros_like(side[:1])])

@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
-from surefill.completion.offsets import Offsets
+from surefill.completion.biased_product import StoredProduct
+from surefill.completion.effects import take_off
+from surefill.completion.side import Array, Side
 from surefill.data import Observations, UnitMap
-from surefill.data.groups import IntArray, locate
-from surefill.errors import InputError
 from surefill.loop import Status
-
-Array = NDArray[np.float64]
 
 SECULAR_STEPS = 60
 
 
 @dataclass(frozen=True, eq=False)
-class MaxNormFit:
-    """M_ij = offset_ij + u_i . v_j on [-1, 1], all rows of U and V at most sqrt(K) long; given in the user's units.
+class MaxNormFit(StoredProduct):
+    """M_ij = mean + b_i + c_j + u_i . v_j on [-1, 1], rows of U and V at most sqrt(K) long; given in the user's units.
 
-    ``left`` holds u_i for the rows ``row_ids`` and a last row of zeros for all others, ``right`` the same for columns.
+    ``row_solution`` holds (b_i, u_i) for the rows ``row_ids`` and a last row of zeros for all others, ``col_solution``
+    the same for columns.
 
     Attributes
     ----------
@@ -32,28 +30,27 @@ class MaxNormFit:
     lower_bound : no matrix of the convex class has a smaller objective.
     gap : objective - lower_bound.
     status : why the solver stopped.
-    offsets : the row and column means that were taken off first; all zero unless asked for.
+    has_effects : whether a mean and the shrunken means b_i, c_j were taken off first; they are zero unless asked for.
     """
 
-    shape: tuple[int, int]
     unit: UnitMap
+    mean: float
+    has_effects: bool
     K: float
     penalty: float | None
-    rank: int | None
     objective: float
     lower_bound: float
     status: Status
-    row_ids: IntArray
-    col_ids: IntArray
-    left: NDArray[Any]
-    right: NDArray[Any]
-    offsets: Offsets
 
-    def __post_init__(self) -> None:
-        sides = (self.row_ids, self.left), (self.col_ids, self.right)
-        fits = all(len(side) == len(ids) + 1 and np.isfinite(side).all() for ids, side in sides)
-        if not fits or self.left.shape[1] != self.right.shape[1] or any((np.diff(ids) <= 0).any() for ids, _ in sides):
-            raise InputError("each side of a completion needs sorted ids and one finite row more than them.")
+    @property
+    def left(self) -> Array:
+        """U, with a last row of zeros."""
+        return self.row_solution[:, 1:]
+
+    @property
+    def right(self) -> Array:
+        """V, with a last row of zeros."""
+        return self.col_solution[:, 1:]
 
     @property
     def gap(self) -> float:
@@ -65,50 +62,31 @@ class MaxNormFit:
         """gap / objective, 0 where the objective is."""
         return self.gap / self.objective if self.objective > 0 else 0.0
 
-    def at(self, rows: ArrayLike, cols: ArrayLike) -> Array:
-        """Values at the pairs (rows[t], cols[t])."""
-        i, j = self._positions(rows, cols)
-        products = np.einsum("tk,tk->t", self.left[i], self.right[j], dtype=np.float64)
-        return self._in_units(self.offsets.at(i, j) + products)
-
-    def block(self, rows: ArrayLike, cols: ArrayLike) -> Array:
-        """Values on the grid rows x cols."""
-        i, j = self._positions(rows, cols)
-        return self._in_units(self.offsets.at(i[:, None], j) + self.left[i] @ self.right[j].T)
-
-    def dense(self) -> Array:
-        """The whole m x n matrix; only for matrices small enough to hold."""
-        return self.block(np.arange(self.shape[0]), np.arange(self.shape[1]))
-
     def fold_in(self, observations: Observations) -> Self:
         """The completion of other rows, the columns as learnt: min sum_t c_t (r_t - u . v_t)^2 over |u|^2 <= K each.
 
         What the objective and its bound say is about the rows that were fitted.
         """
-        groups, cols = observations.by_row, locate(self.col_ids, observations.cols)
-        offsets = self.offsets.for_rows(observations, self.unit, cols)
-        i = groups.locate(observations.rows)
-        target = self.unit.to_unit(observations.values) - offsets.at(i, cols)
-        left = np.zeros((len(groups) + 1, self.right.shape[1]))
-        for g in range(len(groups)):
-            cells = groups.order[groups.starts[g] : groups.starts[g + 1]]
-            left[g] = ball_regression(self.right[cols[cells]], target[cells], observations.counts[cells], self.K)
-        return replace(self, shape=observations.shape, row_ids=groups.ids, left=left, offsets=offsets)
+        side = Side.of_rows(observations, self.col_ids, self.unit.to_unit(observations.values) - self.mean)
+        effects, target = take_off(side, self.col_solution, self.has_effects)
+        solution, starts = np.zeros((len(effects), self.col_solution.shape[1])), side.groups.starts
+        solution[:, 0] = effects
+        for g in range(len(side.groups)):
+            cells = slice(starts[g], starts[g + 1])
+            solution[g, 1:] = ball_regression(self.right[side.other[cells]], target[cells], side.weight[cells], self.K)
+        return replace(self, shape=observations.shape, row_ids=side.groups.ids, row_solution=solution)
 
-    def _positions(self, rows: ArrayLike, cols: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        return locate(self.row_ids, np.asarray(rows)), locate(self.col_ids, np.asarray(cols))
-
-    def _in_units(self, values: Array) -> Array:
-        return self.unit.from_unit(np.clip(values, -1.0, 1.0))
+    def _in_units(self, centred: Array) -> Array:
+        return self.unit.from_unit(np.clip(self.mean + centred, -1.0, 1.0))
 
 
-def ball_regression(features: NDArray[Any], target: Array, weight: NDArray[Any], K: float) -> Array:
+def ball_regression(features: Array, target: Array, weight: Array, K: float) -> Array:
     """argmin over |x|^2 <= K of sum_t c_t (y_t - f_t . x)^2, the shortest; |x(s)|^2 = K by bisection on the ridge s.
 
     With sqrt(c) F = P S Q', x(s) = Q (S / (S^2 + s)) P' sqrt(c) y.
     """
-    root = np.sqrt(weight.astype(np.float64))
-    P, S, Qt = np.linalg.svd(root[:, None] * features.astype(np.float64), full_matrices=False)
+    root = np.sqrt(weight)
+    P, S, Qt = np.linalg.svd(root[:, None] * features, full_matrices=False)
     S = np.where(1e-10 * S.max(initial=0.0) < S, S, 0.0)
     turned = P.T @ (root * target)
 

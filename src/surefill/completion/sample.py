@@ -2,36 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from surefill.completion.effects import Array, Effects, positions
-from surefill.data import Groups, Observations
-from surefill.kernels.compile import over_ranges
+from surefill.completion.effects import Effects, positions
+from surefill.completion.side import Array, Side
+from surefill.data import Observations
 from surefill.kernels.low_rank import residual_products, residuals
-
-
-@dataclass(frozen=True, eq=False)
-class Side:
-    """Entries in the order of their row (or column): the position across, the target r and the weight c of each."""
-
-    groups: Groups
-    other: NDArray[np.int64]
-    target: Array
-    weight: Array
-
-    def over(self, kernel: Callable[..., None], *arrays: Any) -> None:
-        """Run a kernel on all groups, on all cores."""
-        starts = self.groups.starts
-        over_ranges(
-            lambda first, last: kernel(first, last, starts, self.other, self.target, self.weight, *arrays), starts
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,23 +29,18 @@ class Sample:
     def target(self) -> Array:
         """r in the observations' order."""
         seen = self.observations
-        common = self.effects.at(*positions(seen, seen.by_row.ids, seen.by_col.ids))
+        common = self.effects.at(*positions(seen))
         return np.asarray((seen.values - common) / self.scale)
 
     @cached_property
     def rows(self) -> Side:
         """Entries by row."""
-        return self._side(self.observations.by_row, 1)
+        return Side.of_rows(self.observations, self.observations.by_col.ids, self.target)
 
     @cached_property
     def cols(self) -> Side:
         """Entries by column."""
-        return self._side(self.observations.by_col, 0)
-
-    def _side(self, groups: Groups, across: int) -> Side:
-        seen, order = self.observations, groups.order
-        other = positions(seen, seen.by_row.ids, seen.by_col.ids)[across]
-        return Side(groups, other[order], self.target[order], seen.counts[order].astype(np.float64))
+        return Side.of_cols(self.observations, self.observations.by_row.ids, self.target)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -85,7 +60,7 @@ class Sample:
     def residual(self, left: Array, right: Array) -> Array:
         """E of M = left right', one number per entry in row order."""
         result = np.empty(len(self.rows.target))
-        self.rows.over(residuals, left, right, result)
+        self.rows.over(residuals, self.rows.target, self.rows.weight, left, right, result)
         return result
 
     def loss(self, residual: Array) -> float:
@@ -99,11 +74,11 @@ class Sample:
     def residual_times_right(self, left: Array, right: Array) -> Array:
         """E B for M = A B', E never stored."""
         product = np.empty((self.shape[0], right.shape[1]))
-        self.rows.over(residual_products, left, right, product)
+        self.rows.over(residual_products, self.rows.target, self.rows.weight, left, right, product)
         return product
 
     def residual_times_left(self, left: Array, right: Array) -> Array:
         """E' A for M = A B'."""
         product = np.empty((self.shape[1], left.shape[1]))
-        self.cols.over(residual_products, right, left, product)
+        self.cols.over(residual_products, self.cols.target, self.cols.weight, right, left, product)
         return product

@@ -13,8 +13,8 @@ from typing import Protocol
 
 import numpy as np
 
-from surefill.completion.effects import Array
 from surefill.completion.sample import Sample
+from surefill.completion.side import Array
 
 
 class Shrinkage(Protocol):

@@ -1,4 +1,4 @@
-"""One side of a factor model: its rows (or its columns), each with the entries seen in it.
+"""One side of a sample: its rows (or its columns), each with the entries seen in it.
 
 A side's tables have one line per present group and a last line that stands for every group without entries:
 :meth:`Groups.locate` gives those position -1, which is that line.
@@ -6,8 +6,9 @@ A side's tables have one line per present group and a last line that stands for 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,59 +24,64 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Side:
-    """Entries in the groups' order: ``residual`` r_t is the unit value less the mean, ``weight`` c_t its count,
+    """Entries in the groups' order: ``target`` r_t is the value less what is common to all, ``weight`` c_t its count,
     ``other`` the position of its column (or row) on the other side.
     """
 
     groups: Groups
     other: NDArray[np.int64]
-    residual: Array
+    target: Array
     weight: Array
 
     @classmethod
-    def of_rows(cls, observations: Observations, col_ids: IntArray, residual: Array) -> Self:
+    def of_rows(cls, observations: Observations, col_ids: IntArray, target: Array) -> Self:
         """The rows, seen at columns ``col_ids``."""
-        return cls._of(observations.by_row, observations.cols, col_ids, observations.counts, residual)
+        return cls._of(observations.by_row, observations.cols, col_ids, observations.counts, target)
 
     @classmethod
-    def of_cols(cls, observations: Observations, row_ids: IntArray, residual: Array) -> Self:
+    def of_cols(cls, observations: Observations, row_ids: IntArray, target: Array) -> Self:
         """The columns, seen at rows ``row_ids``."""
-        return cls._of(observations.by_col, observations.rows, row_ids, observations.counts, residual)
+        return cls._of(observations.by_col, observations.rows, row_ids, observations.counts, target)
 
     @classmethod
     def _of(
-        cls, groups: Groups, other: IntArray, other_ids: IntArray, counts: NDArray[np.int64], residual: Array
+        cls, groups: Groups, other: IntArray, other_ids: IntArray, counts: NDArray[np.int64], target: Array
     ) -> Self:
         order = groups.order
-        return cls(groups, locate(other_ids, other[order]), residual[order], counts[order].astype(np.float64))
+        return cls(groups, locate(other_ids, other[order]), target[order], counts[order].astype(np.float64))
 
-    def regress(self, fixed: Array, penalty: Array, prior: Array, pull: Array) -> tuple[Array, float]:
-        """The regressions of :mod:`surefill.kernels.least_squares` on the other side's solution ``fixed``.
+    def over(self, kernel: Callable[..., None], *arrays: Any) -> None:
+        """Run ``kernel(first, last, starts, other, *arrays)`` over all groups, on all cores."""
+        starts = self.groups.starts
+        over_ranges(lambda first, last: kernel(first, last, starts, self.other, *arrays), starts)
+
+    def least_squares(
+        self, features: Array, target: Array, penalty: Array, prior: Array, pull: Array
+    ) -> tuple[Array, float]:
+        """The regressions of :mod:`surefill.kernels.least_squares` on the other side's ``features``.
 
         Gives the solution of this side, with a last line of zeros, and the sum of the groups' problems at it.
         """
-        features, target = as_features(fixed), self.residual - fixed[self.other, 0]
-        solution, value = np.zeros((len(self.groups) + 1, fixed.shape[1])), np.empty(len(self.groups))
-        starts, entries = self.groups.starts, (self.groups.starts, self.other, target, self.weight)
-        over_ranges(
-            lambda first, last: solve_groups(first, last, *entries, features, penalty, prior, pull, solution, value),
-            starts,
-        )
+        solution, value = np.zeros((len(self.groups) + 1, features.shape[1])), np.empty(len(self.groups))
+        self.over(solve_groups, target, self.weight, features, penalty, prior, pull, solution, value)
         return solution, float(value.sum())
+
+    def regress(self, fixed: Array, penalty: Array, prior: Array, pull: Array) -> tuple[Array, float]:
+        """Biases and factors together, on the other side's solution ``fixed``."""
+        target = self.target - fixed[self.other, 0]
+        return self.least_squares(as_features(fixed), target, penalty, prior, pull)
 
     def inverses_of(self, fixed: Array, penalty: Array, prior: Array) -> Array:
         """(sum_t c_t f_t f_t' + diag(penalty_g) + P)^-1 of each group g, and last P^-1, of no entries."""
-        features, inverse = as_features(fixed), np.empty((len(self.groups) + 1, *prior.shape))
-        starts, entries = self.groups.starts, (self.groups.starts, self.other, self.weight)
-        over_ranges(lambda first, last: invert_groups(first, last, *entries, features, penalty, prior, inverse), starts)
+        inverse = np.empty((len(self.groups) + 1, *prior.shape))
+        self.over(invert_groups, self.weight, as_features(fixed), penalty, prior, inverse)
         inverse[-1] = np.linalg.inv(prior)
         return inverse
 
     def totals(self, table: Array, weight: Array) -> Array:
         """sum_t weight_t table[other_t] over the entries t of each group."""
         total = np.empty((len(self.groups), table.shape[1]))
-        starts, other = self.groups.starts, self.other
-        over_ranges(lambda first, last: sum_groups(first, last, starts, other, weight, table, total), starts)
+        self.over(sum_groups, weight, table, total)
         return total
 
 

@@ -16,10 +16,10 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from surefill.completion.effects import Array
 from surefill.completion.gap import estimate_gap
 from surefill.completion.sample import Sample
 from surefill.completion.shrinkage import SoftThreshold
+from surefill.completion.side import Array
 from surefill.completion.spectral_descent import CHECK_EVERY, Spectrum
 from surefill.loop import Status
 from surefill.spaces.spectral import SparseOperator, lanczos

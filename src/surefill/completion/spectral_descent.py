@@ -14,10 +14,10 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from scipy.sparse import csr_array
 
-from surefill.completion.effects import Array
 from surefill.completion.gap import estimate_gap
 from surefill.completion.sample import Sample
 from surefill.completion.shrinkage import Shrinkage
+from surefill.completion.side import Array
 from surefill.loop import Status
 
 SPARE = 6

@@ -20,7 +20,6 @@ from surefill.completion import (
     TableCompletion,
     TraceNormCompletion,
 )
-from surefill.completion.offsets import Offsets
 from surefill.completion.variational import Belief
 from surefill.coverage.algorithms import Certificate, CoverageProgram, PosteriorVariance, SeenRows
 from surefill.coverage.factored_confidence import FactoredConfidence
@@ -40,7 +39,7 @@ STORABLE: dict[str, Any] = {
     for kind in (
         BayesianFactorCompletion, BayesianFactorModel, Belief, Certificate, CoverageProgram, ExternalCompletion,
         FactorCompletion, FactoredConfidence, FactorModel, FittedRows, Guarantee, IterativeSVD, LowRankCompletion,
-        MaxNormCompletion, MaxNormFit, Observations, Offsets, OptimalityGap, PartialCompletion, PosteriorConfidence,
+        MaxNormCompletion, MaxNormFit, Observations, OptimalityGap, PartialCompletion, PosteriorConfidence,
         PosteriorVariance, RiskCurve, SeenRows, Selection, SoftImpute, Status, TableCompletion, TraceNormCompletion,
         UnitMap,
     )
