@@ -33,7 +33,10 @@ from surefill.errors import InputError
 from surefill.estimators.partial_completer import PartialCompleter
 from surefill.estimators.result import PartialCompletion
 from surefill.loop import Status
-from surefill.risk import Guarantee, RiskCurve, Selection
+from surefill.risk import FittedRisk, Guarantee, RiskCurve, RiskModel, Selection
+from surefill.risk.count_variance import CountVariance
+from surefill.risk.cross_fitting import Evidence
+from surefill.risk.noise_factors import NoiseFactors
 
 FORMAT, VERSION = "surefill model", 1
 HEADER = "surefill.json"
@@ -45,6 +48,7 @@ STORABLE: dict[str, Any] = {
         FactoredConfidence, FactorModel, FittedRows, Guarantee, MaxNormCompletion, MaxNormFit, Observations, Offsets,
         PartialCompletion, PosteriorConfidence,
         PosteriorVariance, RiskCurve, SeenRows, Selection, Status, UnitMap,
+        CountVariance, Evidence, FittedRisk, NoiseFactors, RiskModel,
     )
 }  # fmt: skip
 """Every kind of object that a model file may hold; nothing else is ever built from a file."""
