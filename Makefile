@@ -5,8 +5,9 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 BENCH := .venv-bench
 FANCY := .venv-fancyimpute
+SMURFF := .venv-smurff
 
-.PHONY: demo test setup lint bench bench-coverage bench-stream docs lock clean
+.PHONY: demo test setup lint bench bench-coverage bench-online bench-risk bench-stream docs lock clean
 
 demo: setup  ## the main job on a small matrix: numbers and a picture
 	$(BIN)/surefill demo -o surefill-demo.png
@@ -35,10 +36,16 @@ bench: setup $(BENCH)/.ready $(FANCY)/.ready  ## speed and accuracy, next to pee
 bench-coverage: setup  ## the coverage program at real size: about an hour
 	$(BIN)/python benchmarks/oracle.py
 	$(BIN)/python benchmarks/patterns.py
-	$(BIN)/python benchmarks/coverage_program.py convex square ranks rounds whole
+	$(BIN)/python benchmarks/coverage_program.py convex square ranks rounds path whole
+
+bench-online: setup  ## the online game: cost of a round, regret, blocks, MovieLens; about half an hour
+	for study in steps regret blocks movielens; do $(BIN)/python benchmarks/online.py $$study; done
 
 bench-stream: setup  ## streams: confidence, progressive errors, speed, kills; some minutes
 	$(BIN)/python benchmarks/stream.py
+
+bench-risk: setup $(SMURFF)/.ready  ## which predictions to trust, next to peers: about a quarter of an hour
+	$(BIN)/python benchmarks/risk.py --smurff $(SMURFF)/bin/python
 
 lock:  ## pin anew everything that setup installs
 	$(PYTHON) -m venv build/lock
@@ -47,7 +54,7 @@ lock:  ## pin anew everything that setup installs
 	rm -rf build/lock
 
 clean:
-	rm -rf $(VENV) $(BENCH) $(FANCY) build
+	rm -rf $(VENV) $(BENCH) $(FANCY) $(SMURFF) build
 
 $(VENV)/.ready: requirements.lock pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -63,4 +70,9 @@ $(BENCH)/.ready: benchmarks/requirements.lock
 $(FANCY)/.ready: benchmarks/requirements-fancyimpute.lock
 	$(PYTHON) -m venv $(FANCY)
 	$(FANCY)/bin/python -m pip --disable-pip-version-check --quiet install -r benchmarks/requirements-fancyimpute.lock
+	touch $@
+
+$(SMURFF)/.ready: benchmarks/requirements-smurff.lock
+	$(PYTHON) -m venv $(SMURFF)
+	$(SMURFF)/bin/python -m pip --disable-pip-version-check --quiet install -r benchmarks/requirements-smurff.lock
 	touch $@

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from surefill.online import SimplifiedODD as SimplifiedODD
     from surefill.online import StreamingCompleter as StreamingCompleter
     from surefill.online import StreamMetrics as StreamMetrics
+    from surefill.risk import RiskModel as RiskModel
     from surefill.spaces import MaxNorm as MaxNorm
     from surefill.spaces import TraceNorm as TraceNorm
     from surefill.spaces import VersionSpace as VersionSpace
@@ -74,6 +75,7 @@ _HOME = {
     "errors": ["InputError", "MissingExtraError"],
     "estimators": ["PartialCompleter", "PartialCompletion", "iterate_table", "load"],
     "online": ["FactoredGame", "OnlineDualDescent", "SimplifiedODD", "StreamMetrics", "StreamingCompleter"],
+    "risk": ["RiskModel"],
     "spaces": ["MaxNorm", "TraceNorm", "VersionSpace", "max_norm", "trace_norm"],
     "theory": [],
 }  # fmt: skip

@@ -30,7 +30,10 @@ from surefill.data.archive import read_archive, write_archive
 from surefill.estimators.partial_completer import PartialCompleter
 from surefill.estimators.result import PartialCompletion
 from surefill.loop import Status
-from surefill.risk import Guarantee, RiskCurve, Selection
+from surefill.risk import FittedRisk, Guarantee, RiskCurve, RiskModel, Selection
+from surefill.risk.count_variance import CountVariance
+from surefill.risk.cross_fitting import Evidence
+from surefill.risk.noise_factors import NoiseFactors
 
 FORMAT, VERSION = "surefill model", 1
 PARAMETERS = ("tolerance", "delta", "completion", "confidence", "random_state")
@@ -41,7 +44,7 @@ STORABLE: dict[str, Any] = {
         FactorCompletion, FactoredConfidence, FactorModel, FittedRows, Guarantee, IterativeSVD, LowRankCompletion,
         MaxNormCompletion, MaxNormFit, Observations, OptimalityGap, PartialCompletion, PosteriorConfidence,
         PosteriorVariance, RiskCurve, SeenRows, Selection, SoftImpute, Status, TableCompletion, TraceNormCompletion,
-        UnitMap,
+        UnitMap, CountVariance, Evidence, FittedRisk, NoiseFactors, RiskModel,
     )
 }  # fmt: skip
 """Every kind of object that a model file may hold; nothing else is ever built from a file."""
