@@ -68,7 +68,10 @@ def demo(output: Path, size: int, tolerance: float, seed: int, as_json: bool) ->
 
 def _measure(simulation: Simulation, result: PartialCompletion) -> dict[str, Any]:
     confidence = result.confidence.dense()
-    kept, support = result.selection.keeps(confidence), simulation.support
+    kept, support = (
+        result.keeps_dense(),
+        simulation.support,
+    )
     error = (result.completion.dense() - simulation.truth) ** 2
     return {
         "rows": simulation.observations.shape[0],

@@ -33,18 +33,19 @@ from surefill.errors import InputError
 from surefill.estimators.partial_completer import PartialCompleter
 from surefill.estimators.result import PartialCompletion
 from surefill.loop import Status
-from surefill.risk import Guarantee, RiskCurve, Selection
+from surefill.risk import ConfidenceRisk, ConformalScores, Guarantee, RiskCurve, Selection, TargetWeights
+from surefill.risk.propensity import GivenPropensity, MarginalPropensity
 
-FORMAT, VERSION = "surefill model", 1
+FORMAT, VERSION = "surefill model", 2
 HEADER = "surefill.json"
-PARAMETERS = ("tolerance", "delta", "completion", "confidence", "random_state")
+PARAMETERS = ("tolerance", "delta", "completion", "confidence", "risk", "aim", "propensity", "random_state")
 STORABLE: dict[str, Any] = {
     kind.__name__: kind
     for kind in (
-        BayesianFactorCompletion, BayesianFactorModel, Belief, Certificate, CoverageProgram, FactorCompletion,
-        FactoredConfidence, FactorModel, FittedRows, Guarantee, MaxNormCompletion, MaxNormFit, Observations, Offsets,
-        PartialCompletion, PosteriorConfidence,
-        PosteriorVariance, RiskCurve, SeenRows, Selection, Status, UnitMap,
+        BayesianFactorCompletion, BayesianFactorModel, Belief, Certificate, ConfidenceRisk, ConformalScores,
+        CoverageProgram, FactorCompletion, FactoredConfidence, FactorModel, FittedRows, GivenPropensity, Guarantee,
+        MarginalPropensity, MaxNormCompletion, MaxNormFit, Observations, Offsets, PartialCompletion,
+        PosteriorConfidence, PosteriorVariance, RiskCurve, SeenRows, Selection, Status, TargetWeights, UnitMap,
     )
 }  # fmt: skip
 """Every kind of object that a model file may hold; nothing else is ever built from a file."""
