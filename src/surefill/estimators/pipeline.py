@@ -30,6 +30,7 @@ from surefill.risk import (
     Risk,
     RiskAlgorithm,
     RiskCurve,
+    RiskModel,
     SelectionPlan,
     TargetWeights,
     choose_propensity,
@@ -134,7 +135,7 @@ class Pipeline:
     ) -> Risk:
         if self.risk is None:
             return ConfidenceRisk(curve, confidence)
-        return self.risk.fit(train, self.completion, completion, confidence, self.progress)
+        return self.risk.fit(train, self.completion, completion, None, self.progress)
 
     def _plan(
         self,
@@ -210,7 +211,7 @@ def choose_confidence(given: object, shape: tuple[int, int], random_state: int) 
 def choose_risk(given: object, random_state: int) -> RiskAlgorithm | None:
     """The risk algorithm that the user named or gave; None for the curve over confidence alone."""
     if isinstance(given, str) and given in ("auto", "confidence"):
-        return None
+        return RiskModel(random_state=random_state) if given == "auto" else None
     if isinstance(given, RiskAlgorithm) and not isinstance(given, type):
         return given
     raise InputError(

@@ -33,7 +33,19 @@ from surefill.errors import InputError
 from surefill.estimators.partial_completer import PartialCompleter
 from surefill.estimators.result import PartialCompletion
 from surefill.loop import Status
-from surefill.risk import ConfidenceRisk, ConformalScores, Guarantee, RiskCurve, Selection, TargetWeights
+from surefill.risk import (
+    ConfidenceRisk,
+    ConformalScores,
+    FittedRisk,
+    Guarantee,
+    RiskCurve,
+    RiskModel,
+    Selection,
+    TargetWeights,
+)
+from surefill.risk.count_variance import CountVariance
+from surefill.risk.cross_fitting import Evidence
+from surefill.risk.noise_factors import NoiseFactors
 from surefill.risk.propensity import GivenPropensity, MarginalPropensity
 
 FORMAT, VERSION = "surefill model", 2
@@ -43,9 +55,10 @@ STORABLE: dict[str, Any] = {
     kind.__name__: kind
     for kind in (
         BayesianFactorCompletion, BayesianFactorModel, Belief, Certificate, ConfidenceRisk, ConformalScores,
-        CoverageProgram, FactorCompletion, FactoredConfidence, FactorModel, FittedRows, GivenPropensity, Guarantee,
-        MarginalPropensity, MaxNormCompletion, MaxNormFit, Observations, Offsets, PartialCompletion,
-        PosteriorConfidence, PosteriorVariance, RiskCurve, SeenRows, Selection, Status, TargetWeights, UnitMap,
+        CountVariance, CoverageProgram, Evidence, FactorCompletion, FactoredConfidence, FactorModel, FittedRisk,
+        FittedRows, GivenPropensity, Guarantee, MarginalPropensity, MaxNormCompletion, MaxNormFit, NoiseFactors,
+        Observations, Offsets, PartialCompletion, PosteriorConfidence, PosteriorVariance, RiskCurve, RiskModel,
+        SeenRows, Selection, Status, TargetWeights, UnitMap,
     )
 }  # fmt: skip
 """Every kind of object that a model file may hold; nothing else is ever built from a file."""

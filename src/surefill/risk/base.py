@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from surefill.completion import Completion, CompletionAlgorithm
-from surefill.coverage.confidence import Confidence
+from surefill.coverage.algorithms import ConfidenceAlgorithm
 from surefill.data import Observations
 from surefill.loop import ProgressCallback
 
@@ -34,7 +34,7 @@ class RiskAlgorithm(Protocol):
         observations: Observations,
         completion_algorithm: CompletionAlgorithm,
         completion: Completion,
-        confidence: Confidence | None = None,
+        confidence: ConfidenceAlgorithm | None = None,
         progress: ProgressCallback | None = None,
     ) -> Risk:
         """Learn how wrong ``completion`` is where."""

@@ -1,0 +1,121 @@
+"""The regression behind the risk model: squared residuals on features, and noise factors of rows and columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cholesky, solve_triangular
+from scipy.optimize import lsq_linear
+
+from surefill.loop import Status
+from surefill.risk.noise_factors import NoiseSide
+from surefill.risk.smooth_curve import roughness
+
+Array = NDArray[np.float64]
+
+STEPS, BENDS = 1.0, 10.0
+LONGEST_STEP = 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class NoiseFit:
+    """State: coefficients t, factors of rows and columns, what every entry's own residual had no part in, its fit."""
+
+    coefficients: Array
+    row_factors: Array
+    col_factors: Array
+    left_out: Array
+    loss: float
+    gain: float
+
+
+@dataclass(frozen=True, eq=False)
+class Backfitting:
+    """log r_x = X_x t + log a_i + log b_j, so that r_x fits the squared residuals e_x^2 of entries x = (i, j).
+
+    Given t, the factors a and b are shrunk means of e^2 over what is expected without them. Given the factors *each
+    entry has without its own residual*, t takes a step of Fisher's scoring towards the minimum of
+
+        f(t) = (1/2) sum_x w_x (log r_x + e_x^2 / r_x) + (1/2) (t - t0)' P (t - t0)    with its first entries >= 0,
+
+    the negative log-likelihood of residuals N(0, r_x), convex in t, whose expected second derivative X'WX / 2 + P is
+    formed once. Only means matter to its gradient: residuals need not be normal. One step costs O(entries columns).
+
+    Parameters
+    ----------
+    features : X, first ``n_slopes`` monotone features, then the values of the hat functions of a curve.
+    squared_residuals : e^2, above 0. ``sides`` groups the same entries by row and by column.
+    tol : stop once a step changes f by less than this per draw.
+    """
+
+    features: Array
+    n_slopes: int
+    squared_residuals: Array
+    sides: tuple[NoiseSide, NoiseSide]
+    tol: float
+    task: str = field(default="learning the risk", init=False)
+
+    @cached_property
+    def prior(self) -> Array:
+        """t0: the first slope, that of the completion's own variance, 1, and all else 0."""
+        t0 = np.zeros(self.features.shape[1])
+        t0[0] = 1.0
+        return t0
+
+    @cached_property
+    def penalty(self) -> Array:
+        """P: 1 for slopes; for the curve as much as a few draws, on its steps and bends and not on its level."""
+        P, k = np.eye(self.features.shape[1]), self.n_slopes
+        P[k:, k:] = roughness(len(P) - k, STEPS, BENDS)
+        return P
+
+    @cached_property
+    def _root(self) -> Array:
+        """Upper triangular R with R'R = X'WX / 2 + P."""
+        X, w = self.features, self.sides[0].weight
+        return np.asarray(cholesky((X * w[:, None]).T @ X / 2 + self.penalty))
+
+    def init(self) -> NoiseFit:
+        """No factors, the variance as it is but for one scale."""
+        t, w, (rows, cols) = self.prior.copy(), self.sides[0].weight, self.sides
+        t[self.n_slopes :] = np.log(np.average(self.squared_residuals / np.exp(self.features @ t), weights=w))
+        a, b = np.ones(len(rows.ids) + 1), np.ones(len(cols.ids) + 1)
+        return NoiseFit(t, a, b, np.ones(len(w)), np.inf, np.inf)
+
+    def step(self, state: NoiseFit) -> NoiseFit:
+        """Row factors, column factors, then coefficients."""
+        (rows, cols), t = self.sides, state.coefficients
+        ratio = self.squared_residuals / np.exp(self.features @ t)
+        a, a_left_out = rows.shrunk(ratio / state.col_factors[cols.group])
+        b, b_left_out = cols.shrunk(ratio / a[rows.group])
+        left_out = a_left_out * b_left_out
+        loss = self.loss(t, left_out)
+        return NoiseFit(self._scored(t, left_out), a, b, left_out, loss, state.loss - loss)
+
+    def _scored(self, t: Array, left_out: Array) -> Array:
+        towards = solve_triangular(self._root, self.gradient(t, left_out), trans="T")
+        low = np.r_[np.zeros(self.n_slopes), np.full(len(t) - self.n_slopes, -np.inf)]
+        best = lsq_linear(self._root, self._root @ t - towards, bounds=(low, np.inf), method="bvls").x
+        return np.asarray(t + np.clip(best - t, -LONGEST_STEP, LONGEST_STEP))
+
+    def loss(self, t: Array, factors: Array) -> float:
+        """f at t, with the product of both factors given for each entry."""
+        log_risk, w, off = self.features @ t + np.log(factors), self.sides[0].weight, t - self.prior
+        return float(w @ (log_risk + self.squared_residuals * np.exp(-log_risk)) + off @ self.penalty @ off) / 2
+
+    def gradient(self, t: Array, factors: Array) -> Array:
+        """Of f in t."""
+        ratio = self.squared_residuals / (np.exp(self.features @ t) * factors)
+        return self.features.T @ (self.sides[0].weight * (1.0 - ratio)) / 2 + self.penalty @ (t - self.prior)
+
+    def measure(self, state: NoiseFit) -> float:
+        """f per draw."""
+        return state.loss / float(self.sides[0].weight.sum())
+
+    def terminate(self, state: NoiseFit) -> Status | None:
+        """Converged once a step changes f by less than ``tol`` per draw."""
+        small = abs(state.gain) < self.tol * self.sides[0].weight.sum()
+        return Status.CONVERGED if small else None
