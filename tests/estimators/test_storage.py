@@ -28,14 +28,21 @@ def seen():
 )
 def test_a_loaded_model_answers_as_the_saved_one(seen, tmp_path, confidence, completion):
     completer = PartialCompleter(
-        0.05, 0.1, confidence=confidence, completion=completion, random_state=3, progress=print
+        0.5, 0.1, confidence=confidence, completion=completion, random_state=3, progress=print
     ).fit(seen)
     completer.save(tmp_path / "model")
     again = load(tmp_path / "model")
+    assert completer.result_.guarantee.promised
     cells = np.arange(300)
     for method in ("predict", "predict_confidence", "predict_risk", "keep"):
         expected = getattr(completer, method)(cells // 15, cells % 15)
         np.testing.assert_array_equal(getattr(again, method)(cells // 15, cells % 15), expected)
+    for mine, theirs in zip(
+        again.predict_interval(cells // 15, cells % 15),
+        completer.predict_interval(cells // 15, cells % 15),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(mine, theirs)
     assert again.predict(["é3"], ["107"])[0] == completer.predict([3], [7])[0]
     assert again.get_params() == completer.get_params() | {"progress": None}
     assert again.result_.selection == completer.result_.selection
@@ -61,7 +68,7 @@ def test_the_header_is_plain_json_even_where_nothing_is_kept(seen, tmp_path):
 
     with np.load(tmp_path / "model") as file:
         json.loads(file[storage.HEADER].tobytes(), parse_constant=refuse)
-    assert load(tmp_path / "model").result_.selection.threshold == np.inf
+    assert load(tmp_path / "model").result_.selection.threshold == -np.inf
 
 
 def test_there_is_no_pickle_in_the_file(seen, tmp_path):

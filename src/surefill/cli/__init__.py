@@ -1,4 +1,4 @@
-"""The command line: ``surefill complete`` and ``surefill demo``."""
+"""The command line: ``surefill complete``, ``surefill evaluate`` and ``surefill demo``."""
 
 from surefill.cli.main import main
 

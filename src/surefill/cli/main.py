@@ -11,6 +11,7 @@ import click
 from surefill import __version__
 from surefill.cli.complete import complete
 from surefill.cli.demo import demo
+from surefill.cli.evaluate import evaluate
 from surefill.errors import InputError, MissingExtraError, SolverError
 
 
@@ -23,12 +24,14 @@ def commands() -> None:
     Start here:
       surefill demo
       surefill complete ratings.csv -o filled.csv --tolerance 0.5
+      surefill evaluate ratings.csv
       surefill complete --help
     """
 
 
 commands.add_command(complete)
 commands.add_command(demo)
+commands.add_command(evaluate)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

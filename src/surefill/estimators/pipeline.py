@@ -90,9 +90,10 @@ class Pipeline:
             risk = self._risk(train, completion, confidence, rehearsal.curve)
         with self._timed("promise"):
             weights = TargetWeights.of(self.aim, propensity, share, train)
+            predicted_range = range_of_predictions(completion, train)
             floor = support_floor(confidence, certificate, rehearsal.tested)
-            plan = self._plan(train, len(observations), confidence, risk, weights, floor)
-            predicted = np.clip(completion.at(held_out.rows, held_out.cols), *observations.bounds)
+            plan = self._plan(train, len(observations), confidence, risk, weights, floor, predicted_range)
+            predicted = np.clip(completion.at(held_out.rows, held_out.cols), *predicted_range)
             calibration = Calibration(
                 risk=risk.at(held_out.rows, held_out.cols),
                 confidence=confidence.at(held_out.rows, held_out.cols),
@@ -110,6 +111,7 @@ class Pipeline:
             scores=ConformalScores.of(calibration.loss, calibration.risk, calibration.weight),
             weights=weights,
             bounds=observations.bounds,
+            predicted_range=predicted_range,
             timings=self.timings,
         )
 
@@ -145,13 +147,14 @@ class Pipeline:
         risk: Risk,
         weights: TargetWeights,
         floor: float,
+        predicted_range: tuple[float, float],
     ) -> SelectionPlan:
-        low, high = train.bounds
+        (low, high), (least, most) = train.bounds, predicted_range
         supported = confidence.at(train.rows, train.cols) >= floor
         return SelectionPlan(
             tolerance=self.tolerance,
             delta=self.delta,
-            largest_loss=(high - low) ** 2,
+            largest_loss=max(most - low, high - least) ** 2,
             floor=floor,
             n_calibration=n_observed - len(train),
             n_observed=n_observed,
@@ -165,6 +168,12 @@ class Pipeline:
         start = time.perf_counter()
         yield
         self.timings[stage] = time.perf_counter() - start
+
+
+def range_of_predictions(completion: Completion, train: Observations) -> tuple[float, float]:
+    """The least and the largest prediction at a training cell, within the bounds."""
+    predicted = np.clip(completion.at(train.rows, train.cols), *train.bounds)
+    return float(predicted.min()), float(predicted.max())
 
 
 def support_floor(confidence: ExtendableConfidence, certificate: Certificate, tested: float) -> float:

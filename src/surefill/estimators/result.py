@@ -29,7 +29,9 @@ class PartialCompletion:
     guarantee : what is promised of the kept set, and what is not.
     scores : how far off the calibration entries were, for intervals.
     weights : which entries promise and intervals are aimed at.
-    bounds : the range of values; predictions are cut to it.
+    bounds : the range of values.
+    predicted_range : the least and the largest prediction at a training cell; all predictions are cut to it, so that no
+        squared error exceeds the square of the distance from one of these to the far bound.
     timings : seconds spent in each stage.
     """
 
@@ -42,11 +44,12 @@ class PartialCompletion:
     scores: ConformalScores
     weights: TargetWeights
     bounds: tuple[float, float]
+    predicted_range: tuple[float, float]
     timings: dict[str, float]
 
     def values_at(self, rows: ArrayLike, cols: ArrayLike) -> NDArray[np.float64]:
         """Completed values at the pairs (rows[t], cols[t]), kept or not."""
-        return np.clip(self.completion.at(rows, cols), *self.bounds)
+        return np.clip(self.completion.at(rows, cols), *self.predicted_range)
 
     def confidence_at(self, rows: ArrayLike, cols: ArrayLike) -> NDArray[np.float64]:
         """Confidences in [0, 1]."""

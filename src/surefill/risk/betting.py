@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-STEPS = (0.5, 1.0, 2.0, 4.0)
+STEPS = (0.5, 1.0, 2.0)
 LARGEST_BET = 0.95
 LOSS_SPREAD = 2.0
 
@@ -28,7 +28,7 @@ LOSS_SPREAD = 2.0
 def choose_bets(tolerance: float, largest_loss: float, n: int, delta: float, mean_square_weight: float = 1.0) -> Array:
     """Bets around the best one, b = sqrt(2 log(1/delta) / (n Var g)), where l is a squared normal error.
 
-    Such a loss of mean tolerance has variance 2 tolerance^2. Half, twice and four times this bet guard against other
+    Such a loss of mean tolerance has variance 2 tolerance^2. Half and twice this bet guard against other
     shapes and against sets that hold but a part of the n entries. Nothing here depends on how the entries turned out.
     """
     variance = LOSS_SPREAD * tolerance**2 * mean_square_weight

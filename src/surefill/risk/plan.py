@@ -14,7 +14,7 @@ Array = NDArray[np.float64]
 
 ROUNDING = 1e-5
 MOST_THRESHOLDS = 200
-STARTS = ((0.25, 0.2), (0.5, 0.3), (1.0, 0.5))
+STARTS = ((0.5, 0.1), (1.0, 0.9))
 """Where testing starts, as shares of the set that promises most, and the share of delta that each start gets."""
 
 
@@ -34,7 +34,7 @@ class SelectionPlan:
     Attributes
     ----------
     tolerance, delta : what is to be promised, and the chance that it fails.
-    largest_loss : no loss exceeds it: the square of the width of the values' range.
+    largest_loss : no loss exceeds it: the square of the largest distance from a prediction to a bound of the values.
     floor : least confidence, whatever the risk.
     n_calibration, n_observed : cells held out, and all.
     reference_share : the share of the training cells that have the floor's confidence.
