@@ -134,8 +134,8 @@ SETTINGS = {
     "noise by row; uniform": Setting(partial(noise_by_row, chance=uniform), 0.08),
     "noise by row; blocks": Setting(partial(noise_by_row, chance=blocks), 0.1),
     "heavy; power law": Setting(partial(heavy, chance=power_law), 0.13),
-    "ratings; power law": Setting(partial(ratings, chance=power_law), 0.65),
-    "ratings; seen if liked": Setting(partial(ratings, taste=liked), 0.55),
+    "ratings; power law": Setting(partial(ratings, chance=power_law), 0.7),
+    "ratings; seen if liked": Setting(partial(ratings, taste=liked), 0.6),
 }
 
 

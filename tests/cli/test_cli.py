@@ -113,7 +113,7 @@ def test_bad_input_is_one_sentence_exit_code_2_and_no_file(tmp_path, capsys, con
 
 
 def test_a_bad_output_is_refused_before_the_work(ratings, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("surefill.cli.complete._read", None)
+    monkeypatch.setattr("surefill.cli.complete.read_file", None)
     for out, sentence in ((tmp_path / "no" / "out.csv", "does not exist"), (tmp_path / "out.xls", "must end in")):
         assert run("complete", ratings, "-o", out) == 2
         assert sentence in capsys.readouterr().err
@@ -189,7 +189,7 @@ def test_interruption_leaves_nothing(ratings, tmp_path, capsys, monkeypatch):
 
 
 def test_demo_prints_numbers_and_draws_a_picture(tmp_path, capsys):
-    assert run("demo", "--size", 12, "--tolerance", 0.4, "--json", "-o", tmp_path / "demo.png") == 0
+    assert run("demo", "--size", 14, "--tolerance", 0.6, "--json", "-o", tmp_path / "demo.png") == 0
     told = json.loads(capsys.readouterr().out)
     assert told["kept_inside"] > 0.7
     assert told["kept_outside"] < 0.05
@@ -206,7 +206,7 @@ def test_demo_refuses_a_missing_folder_before_the_work(tmp_path, capsys):
     assert "does not exist" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("command", [(), ("complete",), ("demo",)])
+@pytest.mark.parametrize("command", [(), ("complete",), ("demo",), ("evaluate",)])
 def test_help_teaches_by_example(command, capsys):
     assert run(*command, "--help") == 0
     said = capsys.readouterr().out

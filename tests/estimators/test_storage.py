@@ -53,6 +53,21 @@ def test_a_loaded_model_answers_as_the_saved_one(seen, tmp_path, confidence, com
     np.testing.assert_array_equal(again.transform(seen.dense()), completer.transform(seen.dense()))
 
 
+@pytest.mark.parametrize("propensity", [None, np.full((20, 15), 0.5)])
+def test_what_a_promise_is_aimed_at_survives(seen, tmp_path, propensity):
+    completer = PartialCompleter(0.6, confidence="posterior", aim="unobserved", propensity=propensity).fit(seen)
+    completer.save(tmp_path / "model")
+    again = load(tmp_path / "model")
+    assert again.result_.guarantee == completer.result_.guarantee
+    low, high = again.predict_interval([0, 1], [2, 3])
+    np.testing.assert_array_equal([low, high], completer.predict_interval([0, 1], [2, 3]))
+    own = PartialCompleter(
+        0.6, confidence="posterior", aim="all", propensity=lambda rows, cols: np.full(len(rows), 0.5)
+    )
+    with pytest.raises(InputError, match="a function cannot be saved"):
+        own.fit(seen).save(tmp_path / "own")
+
+
 def test_column_names_survive(seen, tmp_path):
     X = pd.DataFrame(seen.dense(), columns=[f"c{j}" for j in range(15)])
     completer = PartialCompleter(confidence="posterior").fit(X)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 @click.option(
     "--tolerance",
     type=click.FloatRange(min=0, min_open=True),
-    default=0.15,
+    default=0.25,
     show_default=True,
     help="Largest mean squared error on the kept entries; values lie in [-1, 1].",
 )

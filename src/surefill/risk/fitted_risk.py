@@ -55,5 +55,6 @@ class FittedRisk:
 
     def fold_in(self, observations: Observations) -> Self:
         """The risk of other rows, seen at ``observations``: they have factor 1, as if they were like most."""
-        others = NoiseFactors(self.rows.ids[:0], self.rows.factors[-1:])
+        ids = observations.by_row.ids
+        others = NoiseFactors(ids, np.ones(len(ids) + 1))
         return replace(self, evidence=self.evidence.fold_in(observations), rows=others)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Self
 
 import numpy as np
@@ -20,8 +21,12 @@ STARTS = ((0.5, 0.1), (1.0, 0.9))
 
 def within(risk: ArrayLike, confidence: ArrayLike, threshold: float, floor: float) -> NDArray[np.bool_]:
     """risk <= threshold and confidence >= floor, up to rounding."""
-    most = threshold + abs(threshold) * ROUNDING**2 if np.isfinite(threshold) else threshold
-    return np.asarray((np.asarray(risk) <= most) & (np.asarray(confidence) >= floor - ROUNDING))
+    return np.asarray((np.asarray(risk) <= up_to_rounding(threshold)) & (np.asarray(confidence) >= floor - ROUNDING))
+
+
+def up_to_rounding(threshold: ArrayLike) -> Array:
+    """Thresholds on the risk, raised by a relative 1e-10: what equals them is within, however it was computed."""
+    return np.asarray(threshold, dtype=np.float64) * (1 + ROUNDING**2)
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +60,7 @@ class SelectionPlan:
         """The same plan for another tolerance."""
         return replace(self, tolerance=tolerance)
 
-    @property
+    @cached_property
     def thresholds(self) -> Array:
         """Quantiles of the reference risks, the largest included."""
         if len(self.reference) == 0:
@@ -63,12 +68,12 @@ class SelectionPlan:
         ends = np.unique(np.linspace(0, len(self.reference) - 1, MOST_THRESHOLDS + 1).round().astype(int)[1:])
         return np.unique(self.reference[ends])
 
-    @property
+    @cached_property
     def bets(self) -> Array:
         """See :func:`surefill.risk.betting.choose_bets`."""
         return choose_bets(self.tolerance, self.largest_loss, self.n_calibration, self.delta, self.mean_square_weight)
 
-    @property
+    @cached_property
     def levels(self) -> Array:
         """delta, divided among the thresholds where testing starts.
 

@@ -17,6 +17,7 @@ Aim = Literal["observed", "unobserved", "all"]
 AIMS = ("observed", "unobserved", "all")
 
 CLIP = 20.0
+MOST_LIKELY = 0.95
 
 
 class Propensity(Protocol):
@@ -51,11 +52,12 @@ class PropensityFunction:
 
 @dataclass(frozen=True, eq=False)
 class MarginalPropensity:
-    """p_ij = 1 - exp(-a_i b_j): how often rows and columns are observed, multiplied, as if entries fell independently.
+    """p_ij = min(a_i b_j, 0.95): how often rows and columns are observed, multiplied.
 
     a_i = (r_i + 1) sqrt(N) / (N + m), b_j = (c_j + 1) sqrt(N) / (N + n), with r_i and c_j the cells seen of row i and
-    column j and N of all; the 1 lends rows and columns of which nothing was seen one cell. Both are divided by the
-    root of the share of cells that was looked at.
+    column j and N of all, so that rows and columns have the expected numbers of cells that were seen of them; the 1
+    lends those of which nothing was seen one cell. Both are divided by the root of the share of cells that was looked
+    at.
     """
 
     row_rate: Array
@@ -71,7 +73,7 @@ class MarginalPropensity:
 
     def at(self, rows: ArrayLike, cols: ArrayLike) -> Array:
         """Probabilities at the cells (rows[t], cols[t])."""
-        return np.asarray(-np.expm1(-self.row_rate[np.asarray(rows)] * self.col_rate[np.asarray(cols)]))
+        return np.minimum(self.row_rate[np.asarray(rows)] * self.col_rate[np.asarray(cols)], MOST_LIKELY)
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from surefill.coverage.confidence import Confidence, some_cells
-from surefill.risk.betting import fallback_rejections, running_log_capital
-from surefill.risk.plan import SelectionPlan, within
+from surefill.risk.betting import LARGEST_BET, fallback_rejections, running_log_capital
+from surefill.risk.plan import SelectionPlan, up_to_rounding, within
 
 Array = NDArray[np.float64]
 
@@ -17,6 +18,8 @@ BY_TOLERANCE = "the tolerance"
 BY_SUPPORT = "how much of the matrix the observations support"
 BY_CALIBRATION = "the number of calibration entries"
 ENOUGH = 1.1
+MIXING = 1.1
+"""log 3: what is lost at most by betting on three horses instead of the best."""
 
 
 @dataclass(frozen=True)
@@ -99,9 +102,10 @@ def select(plan: SelectionPlan, calibration: Calibration) -> Selection:
     delta. With probability at least 1 - delta no true hypothesis is rejected, and then the mean loss of the set that
     is chosen is below the tolerance. The plan must not depend on the calibration cells.
     """
-    rejected = np.flatnonzero(fallback_rejections(_log_capital(plan, calibration), plan.levels))
+    ranked = _Ranked.of(plan, calibration)
+    rejected = ranked.rejected(plan)
     if rejected.size == 0:
-        return _nothing(plan, calibration)
+        return _nothing(plan, ranked, len(calibration))
     last = int(rejected[-1])
     threshold = float(plan.thresholds[last])
     kept = within(calibration.risk, calibration.confidence, threshold, plan.floor)
@@ -114,84 +118,90 @@ def select(plan: SelectionPlan, calibration: Calibration) -> Selection:
     return Selection(threshold, plan.floor, plan.tolerance, error, share, len(calibration), limit, finding)
 
 
-def _log_capital(plan: SelectionPlan, calibration: Calibration) -> Array:
-    """For each threshold of the plan, the log of the capital won on the entries it keeps."""
-    supported = within(calibration.risk, calibration.confidence, np.inf, plan.floor)
-    order = np.argsort(calibration.risk[supported], kind="stable")
-    loss, weight = calibration.loss[supported][order], calibration.weight[supported][order]
-    running = running_log_capital(weight * (plan.tolerance - loss), plan.bets)
-    risks = calibration.risk[supported][order]
-    return running[[int(within(risks, np.inf, threshold, -np.inf).sum()) for threshold in plan.thresholds]]
+@dataclass(frozen=True, eq=False)
+class _Ranked:
+    """The supported calibration entries in order of risk, and how many of them each threshold of a plan keeps."""
+
+    loss: Array
+    weight: Array
+    sizes: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, plan: SelectionPlan, calibration: Calibration) -> Self:
+        supported = within(calibration.risk, calibration.confidence, np.inf, plan.floor)
+        order = np.flatnonzero(supported)[np.argsort(calibration.risk[supported], kind="stable")]
+        sizes = np.searchsorted(calibration.risk[order], up_to_rounding(plan.thresholds), side="right")
+        return cls(calibration.loss[order], calibration.weight[order], sizes)
+
+    def log_capital(self, plan: SelectionPlan) -> Array:
+        """For each threshold of the plan, the log of the capital won on the entries it keeps."""
+        return running_log_capital(self.weight * (plan.tolerance - self.loss), plan.bets)[self.sizes]
+
+    def rejected(self, plan: SelectionPlan) -> NDArray[np.int64]:
+        """The thresholds of the plan that are shown to keep the tolerance."""
+        return np.flatnonzero(fallback_rejections(self.log_capital(plan), plan.levels))
+
+    def mean_losses(self) -> Array:
+        """Weighted mean loss at each threshold that keeps an entry."""
+        sizes = self.sizes[self.sizes > 0]
+        return np.asarray(np.cumsum(self.weight * self.loss)[sizes - 1] / np.cumsum(self.weight)[sizes - 1])
 
 
-def _nothing(plan: SelectionPlan, calibration: Calibration) -> Selection:
+def _nothing(plan: SelectionPlan, ranked: _Ranked, n: int) -> Selection:
     """Why nothing can be promised, and what would help."""
-    finding, limit = _why_nothing(plan, calibration)
-    return Selection(-np.inf, plan.floor, plan.tolerance, None, 0.0, len(calibration), limit, finding)
+    finding, limit = _why_nothing(plan, ranked, n)
+    return Selection(-np.inf, plan.floor, plan.tolerance, None, 0.0, n, limit, f"Nothing is kept: {finding}")
 
 
-def _why_nothing(plan: SelectionPlan, calibration: Calibration) -> tuple[str, str]:
-    n, start = len(calibration), "Nothing is kept:"
-    supported = within(calibration.risk, calibration.confidence, np.inf, plan.floor)
-    if len(plan.thresholds) == 0 or not supported.any():
-        return f"{start} none of the {n} calibration entries is supported by the others; observe more.", BY_SUPPORT
-    reachable = _reachable_tolerance(plan, calibration)
+def _why_nothing(plan: SelectionPlan, ranked: _Ranked, n: int) -> tuple[str, str]:
+    if ranked.sizes.max(initial=0) == 0:
+        return f"none of the {n} calibration entries is supported by the others; observe more.", BY_SUPPORT
+    reachable = _reachable_tolerance(plan, ranked)
     tolerance = (
         f"a tolerance of about {reachable:.3g} could be promised with what is there"
         if reachable is not None
         else f"with {n} calibration entries no tolerance below the square of the values' range can"
     )
-    needed = _needed_entries(plan, calibration)
+    needed = _needed_entries(plan, ranked, n)
     if needed is None:
-        error = _least_error(plan, calibration)
         return (
-            f"{start} the best set of calibration entries has mean squared error {error:.4g}, not below the tolerance "
-            f"{plan.tolerance:.4g}; {tolerance}.",
+            f"the best set of calibration entries has mean squared error {ranked.mean_losses().min():.4g}, not enough "
+            f"below the tolerance {plan.tolerance:.4g}; {tolerance}.",
             BY_TOLERANCE,
         )
     return (
-        f"{start} {n} calibration entries are too few to promise {plan.tolerance:.4g} with probability "
-        f"{1 - plan.delta:g}, about {needed:,} would do ({n / plan.n_observed:.0%} of the observed cells are taken for "
-        f"that); {tolerance}.",
+        f"{n} calibration entries are too few to promise {plan.tolerance:.4g} with probability {1 - plan.delta:g}, "
+        f"about {needed:,} would do ({n / plan.n_observed:.0%} of the observed cells are taken for that); {tolerance}.",
         BY_CALIBRATION,
     )
 
 
-def _least_error(plan: SelectionPlan, calibration: Calibration) -> float:
-    kept = [within(calibration.risk, calibration.confidence, t, plan.floor) for t in plan.thresholds]
-    return min((calibration.mean_loss(which) for which in kept if which.any()), default=np.inf)
-
-
-def _reachable_tolerance(plan: SelectionPlan, calibration: Calibration) -> float | None:
+def _reachable_tolerance(plan: SelectionPlan, ranked: _Ranked) -> float | None:
     """By bisection, the least tolerance at which the same calibration entries would let something be kept."""
     low, high = plan.tolerance, plan.largest_loss
-    if not _rejects(plan.at_tolerance(high / ENOUGH), calibration):
+    if not ranked.rejected(plan.at_tolerance(high / ENOUGH)).size:
         return None
     while high > low * 1.01:
         middle = float(np.sqrt(low * high))
-        low, high = (low, middle) if _rejects(plan.at_tolerance(middle), calibration) else (middle, high)
+        low, high = (low, middle) if ranked.rejected(plan.at_tolerance(middle)).size else (middle, high)
     return high
 
 
-def _rejects(plan: SelectionPlan, calibration: Calibration) -> bool:
-    return bool(fallback_rejections(_log_capital(plan, calibration), plan.levels).any())
-
-
-def _needed_entries(plan: SelectionPlan, calibration: Calibration) -> int | None:
+def _needed_entries(plan: SelectionPlan, ranked: _Ranked, n: int) -> int | None:
     """About how many calibration entries like these would do; None where their losses are too large for any number.
 
-    On n times as many entries like these, the best capital's logarithm is n times as large.
+    On k times as many entries like these the logarithm of the best bet's capital is k times as large; it has to reach
+    that of one over the level at a threshold where testing starts.
     """
-    bets = np.geomspace(1e-4, 1.0, 30) * plan.bets.max()
-    supported = within(calibration.risk, calibration.confidence, np.inf, plan.floor)
-    best = 0.0
-    for threshold in plan.thresholds:
-        kept = supported & within(calibration.risk, np.inf, threshold, -np.inf)
-        gains = calibration.weight[kept] * (plan.tolerance - calibration.loss[kept])
-        best = max(best, float(np.log1p(np.multiply.outer(bets, gains)).sum(axis=1).max(initial=0.0)))
-    if best <= 0:
+    bets = np.geomspace(1e-4, 1.0, 30) * LARGEST_BET / max(plan.largest_loss - plan.tolerance, plan.tolerance)
+    steps = np.log1p(np.multiply.outer(bets, ranked.weight * (plan.tolerance - ranked.loss)))
+    starts = np.flatnonzero((plan.levels > 0) & (ranked.sizes > 0))
+    growth = np.cumsum(steps, axis=1)[:, ranked.sizes[starts] - 1].max(axis=0, initial=0.0)
+    grows = growth > 0
+    if not grows.any():
         return None
-    return max(len(calibration) + 1, round(float(ENOUGH * len(calibration) * (np.log(1 / plan.delta) + 1) / best)))
+    factor = float(np.min((np.log(1 / plan.levels[starts][grows]) + MIXING) / growth[grows]))
+    return max(n + 1, round(ENOUGH * factor * n))
 
 
 def rounding_threshold(confidence: Confidence, n_sampled: int = 200_000, random_state: int = 0) -> float:
