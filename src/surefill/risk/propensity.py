@@ -73,7 +73,8 @@ class MarginalPropensity:
 
     def at(self, rows: ArrayLike, cols: ArrayLike) -> Array:
         """Probabilities at the cells (rows[t], cols[t])."""
-        return np.minimum(self.row_rate[np.asarray(rows)] * self.col_rate[np.asarray(cols)], MOST_LIKELY)
+        chance = self.row_rate[np.asarray(rows)] * self.col_rate[np.asarray(cols)]
+        return np.asarray(np.minimum(chance, MOST_LIKELY))
 
 
 @dataclass(frozen=True, eq=False)
