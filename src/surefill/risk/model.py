@@ -91,14 +91,16 @@ def _learnt(cells: CrossFitted, evidence: Evidence, least: float, progress: Prog
     n_slopes, n_knots = cells.monotone.shape[1], min(MOST_KNOTS, 2 + len(cells.rows) // ENTRIES_PER_KNOT)
     knots = knots_for(cells.predicted, n_knots)
     sides = NoiseSide.of(cells.rows, cells.counts), NoiseSide.of(cells.cols, cells.counts)
-    features = np.column_stack([cells.monotone, hats(cells.predicted, knots)])
+    centre = np.average(cells.monotone, axis=0, weights=cells.counts)
+    features = np.column_stack([cells.monotone - centre, hats(cells.predicted, knots)])
     solver = Backfitting(features, n_slopes, cells.squared_residuals + least, sides, TOLERANCE)
     fit = run(solver, max_steps=MOST_STEPS, progress=progress).state
+    slopes, heights = fit.coefficients[:n_slopes], fit.coefficients[n_slopes:]
     return FittedRisk(
         evidence=evidence,
         rows=NoiseFactors(sides[0].ids, fit.row_factors),
         cols=NoiseFactors(sides[1].ids, fit.col_factors),
-        slopes=fit.coefficients[:n_slopes],
+        slopes=slopes,
         knots=knots,
-        heights=fit.coefficients[n_slopes:],
+        heights=heights - slopes @ centre,
     )

@@ -13,7 +13,8 @@ from surefill.errors import InputError
 
 Array = NDArray[np.float64]
 
-LEAST_CREDIBILITY, MOST_CREDIBILITY = 1.0, 1e9
+CREDIBILITIES = (*(2.0**power for power in range(15)), 1e9)
+"""How many draws the prior may count for; with the last one, rows (or columns) do not differ."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,34 +52,27 @@ class NoiseSide:
     def shrunk(self, ratio: Array) -> tuple[Array, Array]:
         """a_g = (k + sum_t w_t s_t) / (k + sum_t w_t) of each group, and for each entry the same without itself.
 
-        s_t = ``ratio`` is the entry's squared residual over what is expected of it, whichever its group; k, the
-        credibility, is how many draws the prior a_g = 1 counts for.
+        s_t is the entry's ``ratio`` of squared residual to what is expected of it whichever its group, over the mean
+        of all, so that factors lie around 1; k, the credibility, is how many draws the prior a_g = 1 counts for. This
+        is the mean of the posterior where residuals are normal and a_g is from an inverse gamma distribution of mean 1.
         """
-        k = self.credibility(ratio)
-        own = self.weight * ratio
-        total, size = k + self._sums(own), k + self._sums(self.weight)
-        factors = np.append(total / size, 1.0)
-        return factors, (total[self.group] - own) / (size[self.group] - self.weight)
+        s = ratio / np.average(ratio, weights=self.weight)
+        k = self.credibility(s)
+        factors = (k + self._sums(self.weight * s)) / (k + self._sums(self.weight))
+        return np.append(factors, 1.0), self._left_out(s, k)
 
     def credibility(self, ratio: Array) -> float:
-        """k = variance of a draw's ratio within a group / variance of a_g between groups, both by moments.
+        """The k of ``CREDIBILITIES`` with the least sum_t w_t (log a_t + s_t / a_t), a_t without the entry itself."""
+        loss = []
+        for k in CREDIBILITIES:
+            a = self._left_out(ratio, k)
+            loss.append(float(self.weight @ (np.log(a) + ratio / a)))
+        return CREDIBILITIES[int(np.argmin(loss))]
 
-        With N_g draws in group g, N in all, and means s_g of the groups (Bühlmann and Straub's estimates),
-
-            within  = sum_t w_t (s_t - s_g)^2 / (entries - groups)
-            between = (sum_g N_g (s_g - s)^2 - (groups - 1) within) / (N - sum_g N_g^2 / N)
-        """
-        draws = self._sums(self.weight)
-        mean_of, mean = self._sums(self.weight * ratio) / draws, np.average(ratio, weights=self.weight)
-        free, total = len(ratio) - len(self.ids), draws.sum()
-        if free == 0 or len(self.ids) < 2:
-            return MOST_CREDIBILITY
-        within = float(np.sum(self.weight * (ratio - mean_of[self.group]) ** 2)) / free
-        spread = float(np.sum(draws * (mean_of - mean) ** 2)) - (len(self.ids) - 1) * within
-        between = spread / float(total - np.sum(draws**2) / total)
-        if within >= between * MOST_CREDIBILITY:
-            return MOST_CREDIBILITY
-        return max(within / between, LEAST_CREDIBILITY)
+    def _left_out(self, ratio: Array, k: float) -> Array:
+        total, size = self._sums(self.weight * ratio)[self.group], self._sums(self.weight)[self.group]
+        others: Array = np.maximum(total - self.weight * ratio, 0.0)
+        return (k + others) / (k + size - self.weight)
 
     def _sums(self, of_entry: Array) -> Array:
         return np.bincount(self.group, of_entry, len(self.ids)).astype(np.float64)
