@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 BENCH := .venv-bench
 
-.PHONY: demo test setup lint bench bench-coverage docs lock clean
+.PHONY: demo test test-validity setup lint bench bench-coverage docs lock clean
 
 demo: setup  ## the main job on a small matrix: numbers and a picture
 	$(BIN)/surefill demo -o surefill-demo.png
@@ -13,6 +13,9 @@ demo: setup  ## the main job on a small matrix: numbers and a picture
 test: lint docs  ## what CI runs: lint, types, layers, tests with warnings as errors, doctests, prose that is code
 	$(BIN)/python -m pytest -q -n 2 tests
 	$(BIN)/python -m pytest -q --doctest-modules src
+
+test-validity: setup  ## how often the promise is broken: 500 draws in each of six settings, about ten minutes on two cores
+	$(BIN)/python benchmarks/validity.py --draws 500 --jobs 2
 
 setup: $(VENV)/.ready
 
@@ -28,6 +31,7 @@ docs: setup  ## run every snippet of the README and the docs
 bench: setup $(BENCH)/.ready  ## speed and accuracy, next to peers that live in an environment of their own
 	$(BIN)/python benchmarks/readers.py
 	$(BIN)/python benchmarks/conic.py
+	$(BIN)/python benchmarks/promise.py
 	$(BIN)/python benchmarks/factor_model.py --peer $(BENCH)/bin/python
 
 bench-coverage: setup  ## the coverage program at real size: about an hour

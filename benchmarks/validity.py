@@ -22,8 +22,8 @@ from functools import partial
 import numpy as np
 from scipy.stats import binom, norm
 
-from surefill import BayesianFactorModel, Observations, PartialCompleter, split_entries
-from surefill.estimators.pipeline import calibration_share
+from surefill import BayesianFactorModel, Observations, PartialCompleter
+from surefill.estimators.pipeline import calibration_share, split_calibration
 
 SHAPE = (120, 80)
 DELTA = 0.1
@@ -160,7 +160,7 @@ def run_draw(name: str, seed: int, delta: float = DELTA) -> Found:
         setting.tolerance, delta, completion=BayesianFactorModel(rank=3), confidence="posterior", random_state=seed
     ).fit(seen)
     share = calibration_share(len(seen))
-    train, _ = split_entries(seen, share, seed)
+    train, _ = split_calibration(seen, seed)
     weight = share * world.chance / (1 - (1 - share) * world.chance)
     weight[train.rows, train.cols] = 0.0
     i, j = np.indices(SHAPE).reshape(2, -1)

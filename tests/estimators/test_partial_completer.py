@@ -7,10 +7,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from surefill import CoverageProgram, FactorModel, Observations, PartialCompleter, iterate_table, split_entries
+from surefill import CoverageProgram, FactorModel, Observations, PartialCompleter, iterate_table
 from surefill.datasets import load_movielens, make_blocks, make_low_rank
 from surefill.errors import InputError
-from surefill.estimators.pipeline import calibration_share, choose_confidence
+from surefill.estimators.pipeline import choose_confidence, split_calibration
 from surefill.loop import Status
 from surefill.risk import RiskModel, rounding_threshold
 
@@ -97,7 +97,7 @@ def test_a_smaller_tolerance_keeps_no_more(sim):
 def test_nothing_is_refitted_after_the_promise(fitted, sim):
     """Values, risks and confidences are those of the training cells alone: other calibration values change none."""
     seen = sim.observations
-    _, held_out = split_entries(seen, calibration_share(len(seen)), 0)
+    _, held_out = split_calibration(seen, 0)
     values = seen.values.copy()
     values[seen.find(held_out.rows, held_out.cols)] *= -1
     other = Observations(seen.rows, seen.cols, values, seen.shape, seen.bounds, counts=seen.counts)
@@ -268,8 +268,8 @@ def test_same_seed_same_result_and_asking_changes_nothing(sim):
 
 def test_default_tolerance_is_half_the_variance(sim):
     completer = PartialCompleter(confidence="posterior").fit(sim.observations)
-    seen = sim.observations
-    assert completer.result_.selection.tolerance == pytest.approx(seen.variance / 2)
+    train, _ = split_calibration(sim.observations, 0)
+    assert completer.result_.selection.tolerance == pytest.approx(train.variance / 2)
     constant = Observations([0, 0, 1, 1], [0, 1, 0, 1], [3.0] * 4, bounds=(1, 5))
     with pytest.raises(InputError, match="all observed values equal 3, so a tolerance must be given"):
         PartialCompleter().fit(constant)

@@ -20,6 +20,7 @@ from surefill.estimators.pipeline import (
     choose_confidence,
     choose_risk,
     default_tolerance,
+    split_calibration,
 )
 from surefill.estimators.result import PartialCompletion
 from surefill.loop import ProgressCallback
@@ -41,7 +42,7 @@ class PartialCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
 
     Parameters
     ----------
-    tolerance : largest mean squared error on the kept entries; half the variance of the values when None.
+    tolerance : largest mean squared error on the kept entries; half the variance of the training values when None.
     delta : probability with which a promise about the kept set may fail; in (0, 1).
     completion : "auto" (a :class:`BayesianFactorModel`) or any completion algorithm.
     confidence : "coverage" (the paper's MP 2; minutes where the matrix is large), "posterior" (quick at any size),
@@ -110,7 +111,7 @@ class PartialCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
             completion=choose_completion(self.completion, self.random_state),
             confidence=choose_confidence(self.confidence, observations.shape, self.random_state),
             risk=choose_risk(self.risk, self.random_state),
-            tolerance=default_tolerance(observations) if self.tolerance is None else float(self.tolerance),
+            tolerance=self._chosen_tolerance(observations),
             delta=self.delta,
             propensity=self.propensity,
             aim=self.aim,
@@ -120,6 +121,11 @@ class PartialCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
         self.result_ = pipeline.run(observations)
         self.observations_ = observations
         return self
+
+    def _chosen_tolerance(self, observations: Observations) -> float:
+        if self.tolerance is not None:
+            return float(self.tolerance)
+        return default_tolerance(split_calibration(observations, self.random_state)[0])
 
     def _validate(self) -> None:
         if self.tolerance is not None and not (is_number(self.tolerance) and 0 < self.tolerance < np.inf):

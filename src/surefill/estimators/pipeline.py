@@ -79,7 +79,7 @@ class Pipeline:
     def run(self, observations: Observations) -> PartialCompletion:
         """The whole job."""
         share = calibration_share(len(observations))
-        train, held_out = split_entries(observations, share, self.random_state)
+        train, held_out = split_calibration(observations, self.random_state)
         propensity = choose_propensity(self.propensity, self.aim, train, share)
         with self._timed("rehearsal"):
             rehearsal = self._rehearse(train)
@@ -189,6 +189,11 @@ def calibration_share(n_cells: int) -> float:
     return max(LEAST_CALIBRATION, min(CALIBRATION, ENOUGH_CALIBRATION / n_cells))
 
 
+def split_calibration(observations: Observations, random_state: int) -> tuple[Observations, Observations]:
+    """(training cells, calibration cells)."""
+    return split_entries(observations, calibration_share(len(observations)), random_state)
+
+
 def choose_completion(given: object, random_state: int) -> CompletionAlgorithm:
     """The completion algorithm that the user named or gave."""
     if isinstance(given, str) and given == "auto":
@@ -230,7 +235,10 @@ def choose_risk(given: object, random_state: int) -> RiskAlgorithm | None:
 
 
 def default_tolerance(observations: Observations) -> float:
-    """Half the variance of the draws: kept entries then explain at least half of it."""
+    """Half the variance of the draws: kept entries then explain at least half of it.
+
+    Where a promise is to follow, ``observations`` are the training cells alone.
+    """
     if observations.variance == 0:
         raise InputError(f"all observed values equal {observations.values[0]:g}, so a tolerance must be given.")
     return observations.variance / 2
