@@ -39,9 +39,10 @@ def report(name, tolerance, delta):
     print(f"{name}, {len(base):,} ratings, tolerance {tolerance:g}, delta {delta:g}: {seconds:.1f} s")
     print(f"  {result.selection.sentence}\n  {result.guarantee.sentence}\n  {result.guarantee.holds_over}")
     error = f"{errors[kept].mean():.4f}" if kept.any() else "none"
+    hindsight = metrics.coverage_at_risk(errors, risk, tolerance)
     print(
         f"  on {len(test):,} test ratings: {kept.mean():.1%} kept with mean squared error {error}, all "
-        f"{errors.mean():.4f}; the same order, stopped by hindsight, keeps {metrics.coverage_at_risk(errors, risk, tolerance):.1%}"
+        f"{errors.mean():.4f}; the same order, stopped by hindsight, keeps {hindsight:.1%}"
     )
     print(
         f"  area {metrics.normalized_aurc(errors, risk):.3f}; intervals at 0.9 hold "

@@ -205,13 +205,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--draws", type=int, default=500)
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--only", nargs="*", choices=list(SETTINGS), default=list(SETTINGS))
     options = parser.parse_args()
     print(
         f"{'setting':28}{'draws':>6}{'broken':>8}{'error/tol':>10}{'kept':>7}{'oracle':>8}{'share':>7}{'supp.':>7}{'empty':>7}{'s':>6}"
     )
     failed = False
     with ProcessPoolExecutor(options.jobs) as pool:
-        for name in SETTINGS:
+        for name in options.only:
             start = time.perf_counter()
             found = study(name, options.draws, pool)
             failed |= found["broken"] > MOST_BROKEN or found["of_oracle"] < LEAST_OF_ORACLE
