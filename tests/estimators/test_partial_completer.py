@@ -100,7 +100,9 @@ def test_nothing_is_refitted_after_the_promise(fitted, sim):
     _, held_out = split_calibration(seen, 0)
     values = seen.values.copy()
     values[seen.find(held_out.rows, held_out.cols)] *= -1
-    other = Observations(seen.rows, seen.cols, values, seen.shape, seen.bounds, counts=seen.counts)
+    other = Observations(
+        seen.rows, seen.cols, values, seen.shape, seen.bounds, counts=seen.counts, scatter=seen.scatter
+    )
     changed = PartialCompleter(tolerance=0.08, confidence="posterior").fit(other)
     rows, cols = np.indices(seen.shape).reshape(2, -1)
     for method in ("predict", "predict_confidence", "predict_risk"):
@@ -203,7 +205,7 @@ def test_matrix_door_fills_kept_entries_and_leaves_the_rest_nan(sim):
 def test_matrix_door_agrees_with_keep_for_the_coverage_program_too(blocks):
     sim, _ = blocks
     X = sim.observations.dense()
-    completer = PartialCompleter(tolerance=0.6, confidence="coverage").fit(X)
+    completer = PartialCompleter(tolerance=0.6, confidence=CoverageProgram(K=1.0, gamma=0.3)).fit(X)
     holes = np.argwhere(np.isnan(X))
     np.testing.assert_array_equal(np.isfinite(completer.transform(X)[tuple(holes.T)]), completer.keep(*holes.T))
     assert completer.keep(*holes.T).any()

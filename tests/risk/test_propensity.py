@@ -40,17 +40,20 @@ def test_marginal_rates_are_found():
     assert found.mean() == pytest.approx(chance.mean(), rel=0.05)
 
 
-def test_weights_are_in_0_1_and_cut_at_20_times_the_median():
+def test_weights_are_in_0_1_and_cut_at_the_largest_on_the_training_cells_or_20_times_the_median():
     rng = np.random.default_rng(2)
     chance = rng.uniform(0.3, 0.9, (20, 10))
-    chance[0, 0] = 1e-4
-    seen = cells_by_coins(rng, chance)
+    chance[0, 0], chance[0, 1] = 1e-4, 0.01
+    seen = cells_by_coins(rng, np.where(chance == 0.01, 1.0, chance))
     given = choose_propensity(chance, "all", seen, 0.2)
     weights = TargetWeights.of("all", given, 0.2, seen)
     everywhere = weights.at(*np.indices((20, 10)).reshape(2, -1)).reshape(20, 10)
     assert ((everywhere > 0) & (everywhere <= 1)).all()
     assert everywhere[0, 0] == 1
     assert np.median(weights.at(seen.rows, seen.cols)) == pytest.approx(1 / CLIP)
+    without = seen.select((seen.rows > 0) | (seen.cols != 1))
+    assert weights.at([0], [1])[0] == TargetWeights.of("all", given, 0.2, without).at([0], [1])[0] == 1
+    assert TargetWeights.of("all", given, 0.2, without).at(without.rows, without.cols).max() == 1
     plain = TargetWeights.of("observed", None, 0.2, seen)
     assert (plain.at(seen.rows, seen.cols) == 1).all()
 

@@ -97,7 +97,7 @@ class TargetWeights:
 
     @classmethod
     def of(cls, aim: Aim, propensity: Propensity | None, held_out_share: float, train: Observations) -> TargetWeights:
-        """Weights cut at 20 times their median over the training cells, which the held-out ones have no part in."""
+        """Weights cut at their largest over the training cells, or at 20 times their median there if that is less."""
         if propensity is None:
             return cls(aim, held_out_share, None, 1.0)
         raw = cls(aim, held_out_share, propensity, np.inf)._raw(train.rows, train.cols)
@@ -106,7 +106,7 @@ class TargetWeights:
             raise InputError(
                 "most observed entries have propensity 1, so none like them is unobserved; use aim='all' or 'observed'."
             )
-        return cls(aim, held_out_share, propensity, CLIP * median)
+        return cls(aim, held_out_share, propensity, min(CLIP * median, float(raw.max())))
 
     def at(self, rows: ArrayLike, cols: ArrayLike) -> Array:
         """Weights at the cells (rows[t], cols[t])."""
