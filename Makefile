@@ -7,7 +7,7 @@ BENCH := .venv-bench
 FANCY := .venv-fancyimpute
 SMURFF := .venv-smurff
 
-.PHONY: demo test setup lint bench bench-coverage bench-online bench-risk bench-stream docs lock clean
+.PHONY: demo test test-validity setup lint bench bench-coverage bench-online bench-risk bench-stream docs lock clean
 
 demo: setup  ## the main job on a small matrix: numbers and a picture
 	$(BIN)/surefill demo -o surefill-demo.png
@@ -15,6 +15,9 @@ demo: setup  ## the main job on a small matrix: numbers and a picture
 test: lint docs  ## what CI runs: lint, types, layers, tests with warnings as errors, doctests, prose that is code
 	$(BIN)/python -m pytest -q -n 2 tests
 	$(BIN)/python -m pytest -q --doctest-modules src
+
+test-validity: setup  ## how often the promise is broken: 500 draws in each of six settings, about ten minutes on two cores
+	$(BIN)/python benchmarks/validity.py --draws 500 --jobs 2
 
 setup: $(VENV)/.ready
 
@@ -30,6 +33,7 @@ docs: setup  ## run every snippet of the README and the docs
 bench: setup $(BENCH)/.ready $(FANCY)/.ready  ## speed and accuracy, next to peers that live in an environment of their own
 	$(BIN)/python benchmarks/readers.py
 	$(BIN)/python benchmarks/conic.py
+	$(BIN)/python benchmarks/promise.py
 	$(BIN)/python benchmarks/factor_model.py --peer $(BENCH)/bin/python
 	$(BIN)/python benchmarks/completion.py --peer $(FANCY)/bin/python
 

@@ -4,7 +4,7 @@ It implements "Partial Matrix Completion" (Hazan, Kalai, Kanade, Mohri, Sun, Neu
 
 >>> import surefill as sf
 >>> sim = sf.datasets.make_low_rank((60, 50), rank=2, n_draws=2000, random_state=0)
->>> pc = sf.PartialCompleter(tolerance=0.02, confidence="posterior").fit(sim.observations)
+>>> pc = sf.PartialCompleter(tolerance=0.1, confidence="posterior").fit(sim.observations)
 >>> bool(pc.keep([0], [0])[0])
 True
 """
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from surefill import completion as completion
     from surefill import datasets as datasets
+    from surefill import metrics as metrics
     from surefill import theory as theory
     from surefill.completion import BayesianFactorModel as BayesianFactorModel
     from surefill.completion import ExternalCompletion as ExternalCompletion
@@ -74,6 +75,7 @@ _HOME = {
     "datasets": [],
     "errors": ["InputError", "MissingExtraError"],
     "estimators": ["PartialCompleter", "PartialCompletion", "iterate_table", "load"],
+    "metrics": [],
     "online": ["FactoredGame", "OnlineDualDescent", "SimplifiedODD", "StreamMetrics", "StreamingCompleter"],
     "risk": ["RiskModel"],
     "spaces": ["MaxNorm", "TraceNorm", "VersionSpace", "max_norm", "trace_norm"],
@@ -84,7 +86,7 @@ and the command line's help stay quick."""
 
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 
-__all__ = sorted([*_MODULE_OF, "completion", "datasets", "theory"])
+__all__ = sorted([*_MODULE_OF, "completion", "datasets", "metrics", "theory"])
 
 
 def __getattr__(name: str) -> Any:

@@ -32,12 +32,13 @@ def run(*arguments):
 
 def test_complete_writes_a_table_and_says_what_it_did(ratings, tmp_path, capsys):
     out, model = tmp_path / "filled.csv", tmp_path / "model"
-    options = ("--tolerance", 0.05, "--confidence", "posterior", "--save", model)
+    options = ("--tolerance", 0.3, "--confidence", "posterior", "--save", model)
     assert run("complete", ratings, "-o", out, *options) == 0
     said = capsys.readouterr().out
     assert "Filled " in said
     assert "Rows are user, columns item, values rating." in said
-    assert "No promise" in said
+    assert "With probability at least 0.95" in said
+    assert "the mean squared error of the kept set is at most 0.3" in said
     header, *lines = out.read_text().splitlines()
     assert header == "user,item,rating,confidence,risk,keep,observed"
     assert f"Wrote {len(lines):,} lines" in said
@@ -57,7 +58,8 @@ def test_json_for_machines_and_the_same_seed_the_same_file(ratings, tmp_path, ca
     assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
     assert outputs[0]["observed_cells"] == outputs[1]["observed_cells"]
     assert 0 <= outputs[0]["kept_share"] <= 1
-    assert outputs[0]["promised"] is False
+    assert outputs[0]["promised"] is True
+    assert outputs[0]["guarantee"].startswith("With probability at least 0.95")
 
 
 def test_completions_by_name_are_those_of_the_library(ratings, tmp_path, capsys):
@@ -124,7 +126,7 @@ def test_bad_input_is_one_sentence_exit_code_2_and_no_file(tmp_path, capsys, con
 
 
 def test_a_bad_output_is_refused_before_the_work(ratings, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("surefill.cli.complete._read", None)
+    monkeypatch.setattr("surefill.cli.complete.read_file", None)
     for out, sentence in ((tmp_path / "no" / "out.csv", "does not exist"), (tmp_path / "out.xls", "must end in")):
         assert run("complete", ratings, "-o", out) == 2
         assert sentence in capsys.readouterr().err
@@ -200,7 +202,7 @@ def test_interruption_leaves_nothing(ratings, tmp_path, capsys, monkeypatch):
 
 
 def test_demo_prints_numbers_and_draws_a_picture(tmp_path, capsys):
-    assert run("demo", "--size", 12, "--json", "-o", tmp_path / "demo.png") == 0
+    assert run("demo", "--size", 14, "--tolerance", 0.6, "--json", "-o", tmp_path / "demo.png") == 0
     told = json.loads(capsys.readouterr().out)
     assert told["kept_inside"] > 0.7
     assert told["kept_outside"] < 0.05
@@ -217,7 +219,7 @@ def test_demo_refuses_a_missing_folder_before_the_work(tmp_path, capsys):
     assert "does not exist" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("command", [(), ("complete",), ("demo",)])
+@pytest.mark.parametrize("command", [(), ("complete",), ("demo",), ("evaluate",)])
 def test_help_teaches_by_example(command, capsys):
     assert run(*command, "--help") == 0
     said = capsys.readouterr().out

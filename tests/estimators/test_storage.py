@@ -28,14 +28,21 @@ def seen():
 )
 def test_a_loaded_model_answers_as_the_saved_one(seen, tmp_path, confidence, completion):
     completer = PartialCompleter(
-        0.05, 0.1, confidence=confidence, completion=completion, random_state=3, progress=print
+        0.5, 0.1, confidence=confidence, completion=completion, random_state=3, progress=print
     ).fit(seen)
     completer.save(tmp_path / "model")
     again = load(tmp_path / "model")
+    assert completer.result_.guarantee.promised
     cells = np.arange(300)
     for method in ("predict", "predict_confidence", "predict_risk", "keep"):
         expected = getattr(completer, method)(cells // 15, cells % 15)
         np.testing.assert_array_equal(getattr(again, method)(cells // 15, cells % 15), expected)
+    for mine, theirs in zip(
+        again.predict_interval(cells // 15, cells % 15),
+        completer.predict_interval(cells // 15, cells % 15),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(mine, theirs)
     assert again.predict(["é3"], ["107"])[0] == completer.predict([3], [7])[0]
     assert again.get_params() == completer.get_params() | {"progress": None}
     assert again.result_.selection == completer.result_.selection
@@ -44,6 +51,21 @@ def test_a_loaded_model_answers_as_the_saved_one(seen, tmp_path, confidence, com
     assert again.result_.timings == completer.result_.timings
     assert repr(again.observations_) == repr(completer.observations_)
     np.testing.assert_array_equal(again.transform(seen.dense()), completer.transform(seen.dense()))
+
+
+@pytest.mark.parametrize("propensity", [None, np.full((20, 15), 0.5)])
+def test_what_a_promise_is_aimed_at_survives(seen, tmp_path, propensity):
+    completer = PartialCompleter(0.6, confidence="posterior", aim="unobserved", propensity=propensity).fit(seen)
+    completer.save(tmp_path / "model")
+    again = load(tmp_path / "model")
+    assert again.result_.guarantee == completer.result_.guarantee
+    low, high = again.predict_interval([0, 1], [2, 3])
+    np.testing.assert_array_equal([low, high], completer.predict_interval([0, 1], [2, 3]))
+    own = PartialCompleter(
+        0.6, confidence="posterior", aim="all", propensity=lambda rows, cols: np.full(len(rows), 0.5)
+    )
+    with pytest.raises(InputError, match="a function cannot be saved"):
+        own.fit(seen).save(tmp_path / "own")
 
 
 def test_column_names_survive(seen, tmp_path):
@@ -61,7 +83,7 @@ def test_the_header_is_plain_json_even_where_nothing_is_kept(seen, tmp_path):
 
     with np.load(tmp_path / "model") as file:
         json.loads(file[archive.HEADER].tobytes(), parse_constant=refuse)
-    assert load(tmp_path / "model").result_.selection.threshold == np.inf
+    assert load(tmp_path / "model").result_.selection.threshold == -np.inf
 
 
 def test_there_is_no_pickle_in_the_file(seen, tmp_path):

@@ -10,7 +10,7 @@ from surefill.estimators import table
 def completer():
     sim = make_low_rank((20, 15), rank=1, n_draws=250, noise=0.1, random_state=0).observations
     seen = Observations(sim.rows, sim.cols, sim.values, sim.shape, row_labels=[f"r{i}" for i in range(20)])
-    return PartialCompleter(tolerance=0.02, confidence="posterior").fit(seen)
+    return PartialCompleter(tolerance=0.5, confidence="posterior").fit(seen)
 
 
 def gathered(completer, entries):

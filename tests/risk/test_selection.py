@@ -2,75 +2,150 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import binom
 
 from surefill.coverage import DenseConfidence
-from surefill.risk import RiskCurve, rounding_threshold, select_by_threshold
+from surefill.risk import Calibration, RiskCurve, SelectionPlan, rounding_threshold, select
 
 pairs = st.lists(st.tuples(st.floats(0, 1), st.floats(0, 4)), min_size=10, max_size=60)
 
 
-@given(pairs, st.floats(0.01, 4))
-def test_the_kept_held_out_entries_meet_the_tolerance_and_no_larger_allowed_set_does(points, tolerance):
-    confidence, errors = map(np.array, zip(*points, strict=True))
-    selection = select_by_threshold(confidence, errors, np.ones(len(points)), tolerance, floor=0.2)
-    kept = selection.keeps(confidence)
-    if kept.any():
-        assert errors[kept].mean() <= tolerance
-        assert selection.held_out_error == pytest.approx(errors[kept].mean())
-        assert selection.held_out_share == pytest.approx(kept.mean())
-        assert kept.sum() >= 10
-        assert selection.threshold >= 0.2
-    for threshold in confidence[confidence >= max(0.2, np.quantile(confidence, 0.05))]:
-        larger = confidence >= threshold
-        if larger.sum() > kept.sum() and larger.sum() >= 10:
-            assert errors[larger].mean() > tolerance
+def plan_for(tolerance, n=500, floor=0.0, delta=0.1, largest=4.0, reference=None, share=1.0, square=1.0):
+    risks = np.linspace(0.01, 1.0, 400) if reference is None else np.sort(reference)
+    return SelectionPlan(tolerance, delta, largest, floor, n, 5 * n, risks, share, square)
 
 
-def test_untested_confidences_are_not_kept_however_small_the_error():
-    confidence = np.linspace(0.6, 1.0, 100)
-    selection = select_by_threshold(confidence, np.zeros(100), np.ones(100), 1.0, floor=0.0)
-    assert selection.threshold == pytest.approx(np.quantile(confidence, 0.05), abs=0.005)
-    assert not selection.keeps(0.59)
+def calibration_of(risk, loss, confidence=None, weight=None):
+    risk, n = np.asarray(risk, float), len(risk)
+    return Calibration(
+        risk, np.ones(n) if confidence is None else confidence, np.asarray(loss, float),
+        np.ones(n) if weight is None else weight,
+    )  # fmt: skip
 
 
-def test_entries_of_equal_confidence_go_together():
-    confidence, errors = np.repeat([1.0, 0.5], [10, 20]), np.r_[np.zeros(15), np.ones(15)]
-    selection = select_by_threshold(confidence, errors, np.ones(30), 0.2, floor=0.0)
-    assert selection.keeps(confidence).sum() == 10
-    assert selection.held_out_share == pytest.approx(1 / 3)
+def draws(rng, n, loss_per_risk=1.0):
+    """Squared normal errors whose mean is the risk times a factor, cut at 4."""
+    risk = rng.uniform(0.01, 1.0, n)
+    return risk, np.minimum(loss_per_risk * risk * rng.chisquare(1, n), 4.0)
 
 
-def test_why_nothing_is_kept():
-    few = select_by_threshold(np.ones(9), np.zeros(9), np.ones(9), 1.0, 0.0)
-    assert few.threshold == np.inf
-    assert "only 9 entries could be held out" in few.sentence
-    unsupported = select_by_threshold(np.linspace(0, 0.4, 50), np.zeros(50), np.ones(50), 1.0, 0.5)
-    assert "fewer than 10 of the 50 held-out entries are supported" in unsupported.sentence
-    bad = select_by_threshold(np.linspace(0, 1, 50), np.full(50, 2.0), np.ones(50), 1.0, 0.0)
-    assert "best held-out set has mean squared error 2, above the tolerance 1" in bad.sentence
-    assert not bad.keeps([1.0]).any()
-    assert bad.held_out_error is None
+def test_no_losses_keep_everything_and_losses_above_the_tolerance_nothing():
+    risk = np.random.default_rng(0).uniform(0.01, 1.0, 500)
+    everything = select(plan_for(0.5), calibration_of(risk, np.zeros(500)))
+    assert everything.keeps(risk, np.ones(500)).all()
+    assert (everything.held_out_share, everything.held_out_error) == (1.0, 0.0)
+    assert "the observations support" in everything.sentence
+    nothing = select(plan_for(0.5), calibration_of(risk, np.full(500, 0.51)))
+    assert nothing.empty
+    assert not nothing.keeps(risk, np.ones(500)).any()
+    assert nothing.held_out_error is None
+    assert "best set of calibration entries has mean squared error 0.51, not enough below" in nothing.finding
 
 
-def test_the_limit_is_named():
-    confidence = np.linspace(0.01, 1, 100)
-    errors = np.where(confidence > 0.6, 0.0, 4.0)
-    ones = np.ones(100)
-    assert "is the tolerance" in select_by_threshold(confidence, errors, ones, 0.5, 0.0).sentence
-    by_support = select_by_threshold(confidence, 0 * errors, ones, 0.5, 0.7)
-    assert "the observations support" in by_support.sentence
-    by_tests = select_by_threshold(confidence, 0 * errors, ones, 0.5, 0.0)
-    assert "errors could be measured" in by_tests.sentence
-    raised = by_tests.raised_to(0.9)
-    assert (raised.threshold, raised.limited_by) == (0.9, by_support.limited_by)
-    assert raised.raised_to(0.1) is raised
+def test_a_larger_tolerance_keeps_no_less_and_a_smaller_delta_no_more():
+    rng = np.random.default_rng(1)
+    seen = calibration_of(*draws(rng, 3000))
+    by_tolerance = [select(plan_for(t, 3000), seen).held_out_share for t in (0.05, 0.1, 0.2, 0.3, 0.4, 0.6, 1.0)]
+    assert by_tolerance == sorted(by_tolerance)
+    assert by_tolerance[0] < 0.1
+    assert by_tolerance[-1] == 1
+    by_delta = [select(plan_for(0.3, 3000, delta=d), seen).held_out_share for d in (1e-6, 0.01, 0.1, 0.5)]
+    assert by_delta == sorted(by_delta)
 
 
-def test_counts_weigh():
-    confidence, errors = np.linspace(1, 0.5, 20), np.r_[np.zeros(10), np.ones(10)]
-    light = select_by_threshold(confidence, errors, np.r_[np.full(10, 9), np.ones(10)], 0.1, 0.0)
-    heavy = select_by_threshold(confidence, errors, np.r_[np.ones(10), np.full(10, 9)], 0.1, 0.0)
-    assert light.threshold < heavy.threshold
+def test_the_kept_set_is_most_of_what_the_truth_allows_and_is_broken_at_most_delta_of_the_time():
+    """Risks are right: all of {risk <= t} has mean loss t / 2, so that tolerance 0.3 allows t = 0.6 (less the cut)."""
+    rng, broken, thresholds = np.random.default_rng(2), 0, []
+    for _ in range(300):
+        selection = select(plan_for(0.3, 2000), calibration_of(*draws(rng, 2000)))
+        thresholds.append(selection.threshold)
+        broken += (0.01 + selection.threshold) / 2 > 0.3
+    assert broken <= binom.ppf(0.999, 300, 0.1)
+    assert 0.5 < np.mean(thresholds) < 0.6
+
+
+@pytest.mark.parametrize("loss_per_risk", [0.5, 2.0, 4.0])
+def test_risks_that_are_wrong_cost_coverage_and_not_the_promise(loss_per_risk):
+    rng, broken = np.random.default_rng(3), 0
+    for _ in range(200):
+        selection = select(plan_for(0.3, 2000), calibration_of(*draws(rng, 2000, loss_per_risk)))
+        broken += not selection.empty and loss_per_risk * (0.01 + min(selection.threshold, 1.0)) / 2 > 0.3 * 1.02
+    assert broken <= binom.ppf(0.999, 200, 0.1)
+
+
+def test_an_order_without_information_is_safe_too():
+    """All entries have mean loss 0.3 = the tolerance, whatever the risk says: hardly anything may be kept."""
+    rng = np.random.default_rng(4)
+    kept = [
+        not select(plan_for(0.3, 500), calibration_of(rng.uniform(0.01, 1, 500), 4.0 * (rng.random(500) < 0.075))).empty
+        for _ in range(500)
+    ]
+    assert np.mean(kept) <= binom.ppf(0.999, 500, 0.1) / 500
+
+
+def test_weights_aim_at_other_entries():
+    """Half of the entries are bad; those drawn seldom. The weighted mean is what counts."""
+    rng, broken, unweighted = np.random.default_rng(5), 0, 0
+    for _ in range(200):
+        bad = rng.random(1500) < 0.1
+        loss = np.where(bad, 1.0, 0.1) * rng.uniform(0.5, 1.5, 1500)
+        weight = np.where(bad, 1.0, 1 / 9)  # aimed at entries of which half are bad: mean 0.55
+        risk = rng.uniform(0.01, 1, 1500)
+        square = 0.1 + 0.9 / 81
+        broken += not select(plan_for(0.5, 1500, square=square), calibration_of(risk, loss, weight=weight)).empty
+        unweighted += not select(plan_for(0.5, 1500), calibration_of(risk, loss)).empty
+    assert broken <= binom.ppf(0.999, 200, 0.1)
+    assert unweighted == 200
+    allowed = select(plan_for(0.7, 1500, square=square), calibration_of(risk, loss, weight=weight))
+    assert allowed.held_out_error == pytest.approx(np.average(loss, weights=weight), abs=0.05)
+
+
+def test_the_floor_keeps_out_what_is_not_supported_however_small_its_risk():
+    rng = np.random.default_rng(6)
+    risk, confidence = rng.uniform(0.01, 1, 1000), rng.uniform(size=1000)
+    selection = select(plan_for(0.5, 1000, floor=0.4), calibration_of(risk, np.zeros(1000), confidence))
+    np.testing.assert_array_equal(selection.keeps(risk, confidence), confidence >= 0.4 - 1e-5)
+    assert selection.held_out_share == pytest.approx(np.mean(confidence >= 0.4))
+    nothing = select(plan_for(0.5, 1000, floor=1.5), calibration_of(risk, np.zeros(1000), confidence))
+    assert "none of the 1000 calibration entries is supported" in nothing.finding
+
+
+def test_entries_of_equal_risk_go_together_and_risks_beyond_the_reference_are_not_kept():
+    risk = np.repeat([0.1, 0.5, 0.9], 300)
+    loss = np.repeat([0.0, 0.0, 2.0], 300)
+    plan = plan_for(0.3, 900, reference=risk)
+    selection = select(plan, calibration_of(risk, loss))
+    assert selection.threshold == 0.5
+    assert selection.held_out_share == pytest.approx(2 / 3)
+    assert "is the tolerance" in selection.sentence
+    everything = select(plan, calibration_of(risk, 0 * loss))
+    assert not everything.keeps([0.91], [1.0]).any()
+
+
+def test_too_few_entries_are_told_how_many_would_do_and_what_could_be_promised():
+    rng = np.random.default_rng(7)
+    risk = rng.uniform(0.01, 1, 4000)
+    few = select(plan_for(0.2, 40), calibration_of(risk[:40], np.full(40, 0.1)))
+    assert few.empty
+    assert "40 calibration entries are too few to promise 0.2 with probability 0.9" in few.finding
+    needed = int(few.finding.partition("about ")[2].partition(" would do")[0].replace(",", ""))
+    assert not select(plan_for(0.2, needed), calibration_of(risk[:needed], np.full(needed, 0.1))).empty
+    assert select(plan_for(0.2, needed // 3), calibration_of(risk[: needed // 3], np.full(needed // 3, 0.1))).empty
+    reachable = float(few.finding.partition("a tolerance of about ")[2].partition(" could")[0])
+    assert not select(plan_for(1.02 * reachable, 40), calibration_of(risk[:40], np.full(40, 0.1))).empty
+    assert select(plan_for(0.95 * reachable, 40), calibration_of(risk[:40], np.full(40, 0.1))).empty
+    one = select(plan_for(0.2, 1), calibration_of(risk[:1], np.zeros(1)))
+    assert "no tolerance below the square of the values' range can" in one.finding
+
+
+@given(st.integers(1, 300), st.floats(0.01, 5), st.floats(0.001, 0.5))
+def test_levels_add_up_to_delta_and_a_plan_does_not_look_at_calibration(n, tolerance, delta):
+    plan = plan_for(tolerance, n, delta=delta)
+    assert plan.levels.sum() == pytest.approx(delta)
+    assert (np.diff(plan.thresholds) > 0).all()
+    assert plan.thresholds[-1] == plan.reference[-1]
+    if tolerance < plan.largest_loss:
+        assert (plan.bets * (plan.largest_loss - tolerance) < 1).all()
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=40))

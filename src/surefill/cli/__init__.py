@@ -1,4 +1,4 @@
-"""The command line: ``surefill complete``, ``surefill stream`` and ``surefill demo``."""
+"""The command line: ``surefill complete``, ``evaluate``, ``stream`` and ``demo``."""
 
 from surefill.cli.main import main
 

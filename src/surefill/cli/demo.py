@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 @click.option(
     "--size",
     type=click.IntRange(8, 75),
-    default=15,
+    default=20,
     show_default=True,
     help="Rows and columns in each of the two groups.",
 )
 @click.option(
     "--tolerance",
     type=click.FloatRange(min=0, min_open=True),
-    default=0.05,
+    default=0.25,
     show_default=True,
     help="Largest mean squared error on the kept entries; values lie in [-1, 1].",
 )
@@ -68,7 +68,10 @@ def demo(output: Path, size: int, tolerance: float, seed: int, as_json: bool) ->
 
 def _measure(simulation: Simulation, result: PartialCompletion) -> dict[str, Any]:
     confidence = result.confidence.dense()
-    kept, support = result.selection.keeps(confidence), simulation.support
+    kept, support = (
+        result.keeps_dense(),
+        simulation.support,
+    )
     error = (result.completion.dense() - simulation.truth) ** 2
     return {
         "rows": simulation.observations.shape[0],

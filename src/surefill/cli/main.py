@@ -11,6 +11,7 @@ import click
 from surefill import __version__
 from surefill.cli.complete import complete
 from surefill.cli.demo import demo
+from surefill.cli.evaluate import evaluate
 from surefill.cli.stream import stream
 from surefill.errors import InputError, MissingExtraError, SolverError
 
@@ -24,6 +25,7 @@ def commands() -> None:
     Start here:
       surefill demo
       surefill complete ratings.csv -o filled.csv --tolerance 0.5
+      surefill evaluate ratings.csv
       surefill complete --help
       surefill stream --help
     """
@@ -31,6 +33,7 @@ def commands() -> None:
 
 commands.add_command(complete)
 commands.add_command(demo)
+commands.add_command(evaluate)
 commands.add_command(stream)
 
 

@@ -14,9 +14,17 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from surefill.data import Observations
 from surefill.errors import InputError, invalid_parameter, is_number, is_seed
 from surefill.estimators.matrix_door import complete_rows, fill
-from surefill.estimators.pipeline import Pipeline, choose_completion, choose_confidence, default_tolerance
+from surefill.estimators.pipeline import (
+    Pipeline,
+    choose_completion,
+    choose_confidence,
+    choose_risk,
+    default_tolerance,
+    split_calibration,
+)
 from surefill.estimators.result import PartialCompletion
 from surefill.loop import ProgressCallback
+from surefill.risk.propensity import AIMS, Aim
 
 FEWEST_CELLS = 4
 
@@ -26,26 +34,34 @@ class PartialCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
 
     max |kept|  subject to  mean squared error over kept <= tolerance,
 
-    Definition 1 of the paper, with the tolerance in the data's own squared units. A completion algorithm gives
-    every entry a value and a confidence algorithm gives it a confidence; entries held out from both tell how error
-    falls with confidence, and so where to stop trusting.
+    Definition 1 of the paper, with the tolerance in the data's own squared units. A completion algorithm gives every
+    entry a value, a confidence algorithm says how well the observations support it, a risk algorithm how wrong it is
+    likely to be. Entries of too little confidence are left out; of the others, those of least risk are kept, as many as
+    calibration entries, held out from all this, allow to promise: with probability at least 1 - delta, the mean
+    squared error of the kept set is at most the tolerance. ``result_.guarantee`` says over which entries.
 
     Parameters
     ----------
-    tolerance : largest mean squared error on the kept entries; half the variance of the values when None.
+    tolerance : largest mean squared error on the kept entries; half the variance of the training values when None.
     delta : probability with which a promise about the kept set may fail; in (0, 1).
     completion : "auto" (a :class:`BayesianFactorModel`), "factor-model", "soft-impute", "trace-norm", "max-norm",
         "iterative-svd", or any completion algorithm: ``SoftImpute(penalty=10)``, ``ExternalCompletion(mine)``.
     confidence : "coverage" (the paper's MP 2; minutes where the matrix is large), "posterior" (quick at any size),
         "auto" (the first up to 150 rows and columns, else the second), or any confidence algorithm, such as
         ``CoverageProgram(rank="auto")``.
+    risk : "auto" (a :class:`RiskModel`), "confidence" (how error fell with confidence on cells left out), or any risk
+        algorithm.
+    aim : entries that the promise is about: "observed" (those drawn like the observed ones), "unobserved" or "all", the
+        last two by weights from the chances of being observed.
+    propensity : these chances: an m x n array, a function of rows and columns, or None for a product of row and
+        column rates; only where ``aim`` needs them.
     random_state : seed of everything random; the same seed gives the same result.
     progress : called after each step of the iterative parts.
 
     Attributes
     ----------
-    result_ : :class:`PartialCompletion`, frozen: completion, confidence, risk, selection, certificate, guarantee
-        and timings.
+    result_ : :class:`PartialCompletion`, frozen: completion, confidence, risk, selection, certificate, guarantee,
+        timings and more.
     observations_ : what it was fitted on.
 
     Examples
@@ -55,8 +71,9 @@ class PartialCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
     >>> completer = PartialCompleter(tolerance=0.05, confidence="posterior").fit(sim.observations)
     >>> completer.predict([0, 1], [3, 4]).shape
     (2,)
-    >>> bool(completer.result_.guarantee.promised)
-    False
+    >>> completer.result_.guarantee.promised
+    True
+    >>> low, high = completer.predict_interval([0, 1], [3, 4], level=0.9)
     """
 
     def __init__(
@@ -65,6 +82,9 @@ class PartialCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
         delta: float = 0.05,
         completion: Any = "auto",
         confidence: Any = "auto",
+        risk: Any = "auto",
+        aim: Aim = "observed",
+        propensity: Any = None,
         random_state: int = 0,
         progress: ProgressCallback | None = None,
     ) -> None:
@@ -72,6 +92,9 @@ class PartialCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
         self.delta = delta
         self.completion = completion
         self.confidence = confidence
+        self.risk = risk
+        self.aim = aim
+        self.propensity = propensity
         self.random_state = random_state
         self.progress = progress
 
@@ -88,8 +111,11 @@ class PartialCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
         pipeline = Pipeline(
             completion=choose_completion(self.completion, self.random_state),
             confidence=choose_confidence(self.confidence, observations.shape, self.random_state),
-            tolerance=default_tolerance(observations) if self.tolerance is None else float(self.tolerance),
+            risk=choose_risk(self.risk, self.random_state),
+            tolerance=self._chosen_tolerance(observations),
             delta=self.delta,
+            propensity=self.propensity,
+            aim=self.aim,
             random_state=self.random_state,
             progress=self.progress,
         )
@@ -97,11 +123,18 @@ class PartialCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
         self.observations_ = observations
         return self
 
+    def _chosen_tolerance(self, observations: Observations) -> float:
+        if self.tolerance is not None:
+            return float(self.tolerance)
+        return default_tolerance(split_calibration(observations, self.random_state)[0])
+
     def _validate(self) -> None:
         if self.tolerance is not None and not (is_number(self.tolerance) and 0 < self.tolerance < np.inf):
             raise invalid_parameter("PartialCompleter", "tolerance", "a number above 0, or None", self.tolerance)
         if not (is_number(self.delta) and 0 < self.delta < 1):
             raise invalid_parameter("PartialCompleter", "delta", "a number above 0 and below 1", self.delta)
+        if self.aim not in AIMS:
+            raise invalid_parameter("PartialCompleter", "aim", "'observed', 'unobserved' or 'all'", self.aim)
         if not is_seed(self.random_state):
             expected = "a whole number of at least 0"
             raise invalid_parameter("PartialCompleter", "random_state", expected, self.random_state)
@@ -135,7 +168,7 @@ class PartialCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
         """
         result = self._fitted()
         if cols is None:
-            return complete_rows(self._validate_matrix(rows, reset=False), result)
+            return complete_rows(self._validate_matrix(rows, reset=False), result, self.observations_)
         return result.values_at(*self._cells(rows, cols))
 
     def predict_confidence(self, rows: ArrayLike, cols: ArrayLike) -> NDArray[np.float64]:
@@ -150,14 +183,27 @@ class PartialCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
         """Whether each entry is in the kept set."""
         return self._fitted().keeps(*self._cells(rows, cols))
 
+    def predict_interval(
+        self, rows: ArrayLike, cols: ArrayLike, level: float = 0.9
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Lower and upper ends of intervals, each to hold a new observation of its entry with probability ``level``.
+
+        The probability is over the calibration entries and an entry drawn like them (or as ``aim`` says): an average
+        over entries, not a statement about each. See :class:`surefill.risk.ConformalScores`.
+        """
+        if not (is_number(level) and 0 < level < 1):
+            raise invalid_parameter("predict_interval", "level", "a number above 0 and below 1", level)
+        return self._fitted().interval_at(*self._cells(rows, cols), level)
+
     def transform(self, X: Any) -> NDArray[Any] | sparse.sparray | sparse.spmatrix:
         """Rows with holes in, kept entries filled, the others left NaN (not stored, where X is sparse).
 
-        Each row is completed from its own entries and what was learnt of the columns, whether or not it was there
-        when fitting; seen entries stay as they are.
+        A row that was there when fitting, with the same entries, is filled as ``predict`` and ``keep`` say. Any other
+        is completed from its own entries and what was learnt of the columns; the promise does not extend to it. Seen
+        entries stay as they are.
         """
         result = self._fitted()
-        return fill(self._validate_matrix(X, reset=False), result)
+        return fill(self._validate_matrix(X, reset=False), result, self.observations_)
 
     def save(self, path: str | Path) -> None:
         """Write the fitted model to ``path``: arrays and JSON, no pickle."""

@@ -30,21 +30,32 @@ from surefill.data.archive import read_archive, write_archive
 from surefill.estimators.partial_completer import PartialCompleter
 from surefill.estimators.result import PartialCompletion
 from surefill.loop import Status
-from surefill.risk import FittedRisk, Guarantee, RiskCurve, RiskModel, Selection
+from surefill.risk import (
+    ConfidenceRisk,
+    ConformalScores,
+    FittedRisk,
+    Guarantee,
+    RiskCurve,
+    RiskModel,
+    Selection,
+    TargetWeights,
+)
 from surefill.risk.count_variance import CountVariance
 from surefill.risk.cross_fitting import Evidence
 from surefill.risk.noise_factors import NoiseFactors
+from surefill.risk.propensity import GivenPropensity, MarginalPropensity
 
-FORMAT, VERSION = "surefill model", 1
-PARAMETERS = ("tolerance", "delta", "completion", "confidence", "random_state")
+FORMAT, VERSION = "surefill model", 2
+PARAMETERS = ("tolerance", "delta", "completion", "confidence", "risk", "aim", "propensity", "random_state")
 STORABLE: dict[str, Any] = {
     kind.__name__: kind
     for kind in (
-        BayesianFactorCompletion, BayesianFactorModel, Belief, Certificate, CoverageProgram, ExternalCompletion,
-        FactorCompletion, FactoredConfidence, FactorModel, FittedRows, Guarantee, IterativeSVD, LowRankCompletion,
-        MaxNormCompletion, MaxNormFit, Observations, OptimalityGap, PartialCompletion, PosteriorConfidence,
-        PosteriorVariance, RiskCurve, SeenRows, Selection, SoftImpute, Status, TableCompletion, TraceNormCompletion,
-        UnitMap, CountVariance, Evidence, FittedRisk, NoiseFactors, RiskModel,
+        BayesianFactorCompletion, BayesianFactorModel, Belief, Certificate, ConfidenceRisk, ConformalScores,
+        CountVariance, CoverageProgram, Evidence, ExternalCompletion, FactorCompletion, FactoredConfidence, FactorModel,
+        FittedRisk, FittedRows, GivenPropensity, Guarantee, IterativeSVD, LowRankCompletion, MarginalPropensity,
+        MaxNormCompletion, MaxNormFit, NoiseFactors, Observations, OptimalityGap, PartialCompletion,
+        PosteriorConfidence, PosteriorVariance, RiskCurve, RiskModel, SeenRows, Selection, SoftImpute, Status,
+        TableCompletion, TargetWeights, TraceNormCompletion, UnitMap,
     )
 }  # fmt: skip
 """Every kind of object that a model file may hold; nothing else is ever built from a file."""

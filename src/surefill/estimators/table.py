@@ -38,11 +38,11 @@ def _block(
     observations, result = completer.observations_, completer.result_
     position = observations.find(rows, cols)
     observed = position >= 0
-    confidence = result.confidence_at(rows, cols)
-    keep = result.selection.keeps(confidence)
+    confidence, risk = result.confidence_at(rows, cols), result.risk_at(rows, cols)
+    keep = result.selection.keeps(risk, confidence)
     wanted = {"kept": observed | keep, "missing": ~observed, "all": np.full(len(rows), True)}[entries]
-    rows, cols, position, observed, confidence, keep = (
-        column[wanted] for column in (rows, cols, position, observed, confidence, keep)
+    rows, cols, position, observed, confidence, risk, keep = (
+        column[wanted] for column in (rows, cols, position, observed, confidence, risk, keep)
     )
     value = np.where(observed, observations.values[position], result.values_at(rows, cols))
     labels = observations.row_labels, observations.col_labels
@@ -51,7 +51,7 @@ def _block(
         "column": cols if labels[1] is None else labels[1][cols],
         "value": value,
         "confidence": confidence,
-        "risk": result.risk.at(confidence),
+        "risk": risk,
         "keep": keep,
         "observed": observed,
     }

@@ -1,5 +1,6 @@
 """Pictures for people who would rather look than read."""
 
+from surefill.report.curves import draw_risk_coverage
 from surefill.report.picture import check_picture_target, draw_blocks
 
-__all__ = ["check_picture_target", "draw_blocks"]
+__all__ = ["check_picture_target", "draw_blocks", "draw_risk_coverage"]

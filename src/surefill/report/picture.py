@@ -56,7 +56,7 @@ def draw_blocks(simulation: Simulation, result: PartialCompletion, path: str | P
 
 def _panels(simulation: Simulation, result: PartialCompletion) -> list[tuple[str, Array, str, tuple[float, float]]]:
     completion, confidence = result.completion.dense(), result.confidence.dense()
-    kept = np.where(result.selection.keeps(confidence), completion, np.nan)
+    kept = np.where(result.keeps_dense(), completion, np.nan)
     values = simulation.observations.bounds
     return [
         ("observed", simulation.observations.dense(), "PuOr", values),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -37,6 +38,11 @@ class CountVariance:
         of_row = self.row_draws[locate(self.row_ids, np.asarray(rows))]
         of_col = self.col_draws[locate(self.col_ids, np.asarray(cols))]
         return np.asarray(1.0 + 1.0 / (1.0 + of_row) + 1.0 / (1.0 + of_col))
+
+    def fold_in(self, observations: Observations) -> Self:
+        """The same for other rows, seen at ``observations``."""
+        by_row = observations.by_row
+        return replace(self, row_ids=by_row.ids, row_draws=_draws(by_row, observations.counts))
 
 
 def _draws(groups: Groups, counts: NDArray[np.int64]) -> Array:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from surefill.completion import Completion, CompletionAlgorithm
-from surefill.coverage.algorithms import ConfidenceAlgorithm
-from surefill.coverage.confidence import Confidence
+from surefill.coverage.algorithms import ConfidenceAlgorithm, ExtendableConfidence
 from surefill.data import Observations
 from surefill.data.groups import IntArray
 from surefill.data.splits import split_folds
@@ -26,7 +25,7 @@ class Evidence:
 
     completion: Completion
     spread: CountVariance | None
-    confidence: Confidence | None
+    confidence: ExtendableConfidence | None
 
     @classmethod
     def of(
@@ -40,6 +39,12 @@ class Evidence:
         spread = None if hasattr(completion, "variance") else CountVariance.of(observations)
         fitted = None if confidence is None else confidence.fit(observations, completion, progress)[0]
         return cls(completion, spread, fitted)
+
+    def fold_in(self, observations: Observations) -> Self:
+        """What is known of other rows, seen at ``observations``."""
+        spread = None if self.spread is None else self.spread.fold_in(observations)
+        confidence = None if self.confidence is None else self.confidence.fold_in(observations)
+        return replace(self, completion=self.completion.fold_in(observations), spread=spread, confidence=confidence)
 
     def monotone(self, rows: ArrayLike, cols: ArrayLike) -> Array:
         """log v, and 1 - C where there is a confidence: risk rises with each."""

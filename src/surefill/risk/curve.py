@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.isotonic import IsotonicRegression
 
+from surefill.coverage.algorithms import ExtendableConfidence
+from surefill.data import Observations
 from surefill.errors import InputError
 
 Array = NDArray[np.float64]
@@ -38,3 +41,19 @@ class RiskCurve:
     def at(self, confidence: ArrayLike) -> Array:
         """Expected squared error at the given confidences."""
         return np.interp(np.asarray(confidence, dtype=np.float64), self.confidence, self.risk)
+
+
+@dataclass(frozen=True, eq=False)
+class ConfidenceRisk:
+    """risk_x = curve(C_x): an expected squared error for every entry, from its confidence alone."""
+
+    curve: RiskCurve
+    confidence: ExtendableConfidence
+
+    def at(self, rows: ArrayLike, cols: ArrayLike) -> Array:
+        """Expected squared errors at the pairs (rows[t], cols[t]), in the data's squared units."""
+        return self.curve.at(self.confidence.at(rows, cols))
+
+    def fold_in(self, observations: Observations) -> Self:
+        """The risk of other rows, seen at ``observations``."""
+        return replace(self, confidence=self.confidence.fold_in(observations))

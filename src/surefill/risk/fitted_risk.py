@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from surefill.data import Observations
 from surefill.errors import InputError
 from surefill.risk.cross_fitting import Evidence
 from surefill.risk.noise_factors import NoiseFactors
@@ -49,3 +51,9 @@ class FittedRisk:
         curve = np.interp(self.evidence.completion.at(rows, cols), self.knots, self.heights)
         level = np.exp(self.evidence.monotone(rows, cols) @ self.slopes + curve)
         return np.asarray(level * self.rows.at(rows) * self.cols.at(cols))
+
+    def fold_in(self, observations: Observations) -> Self:
+        """The risk of other rows, seen at ``observations``: they have factor 1, as if they were like most."""
+        ids = observations.by_row.ids
+        others = NoiseFactors(ids, np.ones(len(ids) + 1))
+        return replace(self, evidence=self.evidence.fold_in(observations), rows=others)

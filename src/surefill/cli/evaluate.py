@@ -1,0 +1,155 @@
+"""``surefill evaluate FILE``: how well do confidences, risks and other orders rank errors on a user's own data?"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from surefill.cli.complete import PATH, ColumnName, read_file
+from surefill.cli.progress import ProgressBars
+from surefill.errors import InputError
+
+if TYPE_CHECKING:
+    from surefill.data import Observations
+    from surefill.estimators.evaluation import Evaluation
+
+NAMES = {
+    "risk": "risk (ours)",
+    "confidence": "confidence (ours)",
+    "interval": "conformal width",
+    "variance": "Bayesian variance",
+    "ensemble": "ensemble variance",
+    "leverage": "leverage",
+    "counts": "counts",
+}
+
+
+@click.command(short_help="Compare ways to rank errors on your own data.")
+@click.argument("file", type=PATH)
+@click.option(
+    "--by",
+    default="5",
+    show_default=True,
+    help="Number of random folds, or the name of a column of whole numbers that says which fold a line is in.",
+)
+@click.option("--fold", "only", type=int, multiple=True, help="Hold out only this fold; may be given repeatedly.")
+@click.option("-o", "--output", type=PATH, help="Draw risk-coverage curves here: .png, .svg or .pdf.")
+@click.option(
+    "--tolerance",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Mean squared error to promise, in the data's own squared units. [default: half the variance of the values]",
+)
+@click.option(
+    "--delta",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    default=0.05,
+    show_default=True,
+    help="Probability with which the promise may fail.",
+)
+@click.option("--row", type=ColumnName(), help="Column with row ids: a name, or a position from 0.")
+@click.option("--col", type=ColumnName(), help="Column with column ids.")
+@click.option("--value", type=ColumnName(), help="Column with values.")
+@click.option("--delimiter", help="What separates fields, such as ';' or '\\t'. [default: guessed]")
+@click.option("--header/--no-header", default=None, help="Whether the first line names the columns. [default: guessed]")
+@click.option("--bounds", type=float, nargs=2, metavar="LOW HIGH", help="Range values may take. [default: as seen]")
+@click.option(
+    "--confidence",
+    type=click.Choice(["auto", "coverage", "posterior"]),
+    default="auto",
+    show_default=True,
+    help="As for 'surefill complete'.",
+)
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Same seed, same result.")
+@click.option("--json", "as_json", is_flag=True, help="Print the numbers as JSON.")
+def evaluate(file: Path, by: str, only: tuple[int, ...], output: Path | None, as_json: bool, **options: Any) -> None:
+    """Hold out each fold of FILE in turn, predict it, and see which order of entries finds the errors.
+
+    Every order ranks the same predictions. The table has, for each, the mean squared error of the tenth and the half
+    that it trusts most, the area under its risk-coverage curve (0 for the order by the errors themselves, 1 for a
+    random one), and the share of entries that it could keep at the tolerance if it knew where to stop. Below it is what
+    was promised without knowing, and what came of it.
+
+    \b
+    Examples:
+      surefill evaluate ratings.csv
+      surefill evaluate ratings.csv --by 10 --tolerance 0.5 -o curves.png
+      surefill evaluate ratings.csv --by fold --fold 1
+      surefill evaluate ratings.csv --json | jq .orders.risk
+    """
+    from surefill.estimators.evaluation import evaluate_folds
+    from surefill.report import check_picture_target, draw_risk_coverage
+
+    if output is not None:
+        check_picture_target(output)
+    with ProgressBars() as bars:
+        with bars.stage("reading"):
+            observations = read_file(file, options)
+            folds = _folds(file, observations, by, options)
+        with bars.stage("evaluating"):
+            try:
+                found = evaluate_folds(
+                    observations,
+                    folds,
+                    only=only or None,
+                    tolerance=options["tolerance"],
+                    delta=options["delta"],
+                    confidence=options["confidence"],
+                    random_state=options["seed"],
+                    progress=bars,
+                )
+            except InputError as error:
+                raise InputError(f"{file}: {error}") from None
+    if output is not None:
+        draw_risk_coverage(found.losses, {NAMES[name]: scores for name, scores in found.scores.items()}, output)
+    click.echo(json.dumps(found.summary(), indent=2) if as_json else describe(found))
+
+
+def _folds(file: Path, observations: Observations, by: str, options: dict[str, Any]) -> Any:
+    """The fold of each observed cell: drawn at random for a number, read from the file for a column."""
+    import numpy as np
+
+    if by.isdigit():
+        if not 2 <= int(by) <= len(observations):
+            raise InputError(f"--by must be from 2 to {len(observations)} folds, or the name of a column; got {by}.")
+        return np.random.default_rng(options["seed"]).permutation(np.arange(len(observations)) % int(by))
+    fold = read_file(file, options | {"value": by, "bounds": None})
+    whole = np.equal(np.round(fold.values), fold.values)
+    if fold.disagreements or not whole.all():
+        problem = "has cells in more than one fold" if fold.disagreements else "must hold whole numbers"
+        raise InputError(f"{file}: column {by!r} {problem}.")
+    return fold.values.astype(np.int64)
+
+
+def describe(found: Evaluation) -> str:
+    """The numbers for a person."""
+    summary = found.summary()
+    tolerance = f"kept at {summary['tolerance']:.3g}"
+    head = f"{'order':20}{'best tenth':>12}{'best half':>12}{'area, 0..1':>12}{tolerance:>14}"
+    lines = [
+        f"{summary['entries']:,} entries predicted in {summary['folds']} folds, each by a model of the others; mean "
+        f"squared error {summary['error']:.4g}.",
+        "",
+        head,
+    ]
+    for name, row in sorted(summary["orders"].items(), key=lambda item: item[1]["normalized_aurc"]):
+        lines.append(
+            f"{NAMES[name]:20}{row['best_tenth']:12.4f}{row['best_half']:12.4f}{row['normalized_aurc']:12.3f}"
+            f"{row['coverage_at_tolerance']:14.1%}"
+        )
+    deciles = summary["calibration"]
+    lines += ["", "Risk by tenths of entries: predicted " + " ".join(f"{x:.2f}" for x in deciles["predicted"])]
+    lines += ["                                seen " + " ".join(f"{x:.2f}" for x in deciles["seen"])]
+    interval = summary["intervals"]
+    lines += [
+        f"Intervals at level {interval['level']:g} held {interval['coverage']:.1%} of the values; mean width "
+        f"{interval['width']:.3g}.",
+        "",
+    ]
+    for fold in summary["promises"]:
+        error = "none" if fold["error"] is None else f"{fold['error']:.4g}"
+        promise = f"{summary['tolerance']:.4g} promised" if fold["promised"] else "nothing promised"
+        lines.append(f"Fold {fold['fold']}: {promise}, {fold['kept']:.1%} kept, mean squared error {error}.")
+    return "\n".join(lines)
