@@ -5,8 +5,9 @@ import pytest
 
 from surefill import BayesianFactorModel, FactorModel, InputError, Observations
 from surefill.coverage import DenseConfidence
+from surefill.data.archive import read_archive, write_archive
 from surefill.datasets import load_movielens, make_low_rank
-from surefill.estimators import storage
+from surefill.estimators.storage import STORABLE
 from surefill.risk import FittedRisk, RiskModel
 
 
@@ -243,11 +244,10 @@ def test_same_seed_same_risk_and_asking_changes_nothing(uneven, risk):
 
 
 @pytest.mark.parametrize("algorithm", [BayesianFactorModel(rank=2), FactorModel(rank=2)])
-def test_a_stored_risk_answers_the_same(algorithm):
+def test_a_stored_risk_answers_the_same(algorithm, tmp_path):
     found = fitted(Uneven.draw(30, 20, 200).seen, algorithm)
-    arrays = {}
-    tree = storage._pack(found, arrays)
-    again = storage._unpack(tree, arrays)
+    write_archive(tmp_path / "risk", "a risk", 1, found, STORABLE)
+    again = read_archive(tmp_path / "risk", "a risk", 1, lambda tree: tree, STORABLE)
     assert isinstance(again, FittedRisk)
     np.testing.assert_array_equal(again.at(*all_cells((30, 20))), found.at(*all_cells((30, 20))))
 
