@@ -132,8 +132,11 @@ def draw_costs(seconds: dict[tuple[int, int], float], path: str = "docs/cost_per
     right.loglog(RANKS, seconds[cells[2], 16] / 8 * np.array(RANKS), "k:", label="slope 1")
     left.set(xlabel="cells", ylabel="seconds per evaluation", title="linear in cells")
     right.set(xlabel="rank of the 12 adversaries", title="linear in rank beyond a fixed part")
+    right.set_xticks(RANKS, map(str, RANKS))
+    right.minorticks_off()
+    left.set_ylim(top=40 * max(seconds.values()))
     for axes in (left, right):
-        axes.legend(fontsize=7)
+        axes.legend(fontsize=7, loc="upper left", ncols=2)
         axes.grid(alpha=0.3, which="both")
     figure.savefig(path, dpi=110)
     slope = np.polyfit(np.log(cells), np.log([seconds[c, 16] for c in cells]), 1)[0]
