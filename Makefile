@@ -4,8 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 BENCH := .venv-bench
+SMURFF := .venv-smurff
 
-.PHONY: demo test test-validity setup lint bench bench-coverage docs lock clean
+.PHONY: demo test test-validity setup lint bench bench-coverage bench-risk docs lock clean
 
 demo: setup  ## the main job on a small matrix: numbers and a picture
 	$(BIN)/surefill demo -o surefill-demo.png
@@ -39,6 +40,9 @@ bench-coverage: setup  ## the coverage program at real size: about an hour
 	$(BIN)/python benchmarks/patterns.py
 	$(BIN)/python benchmarks/coverage_program.py convex square ranks rounds whole
 
+bench-risk: setup $(SMURFF)/.ready  ## which predictions to trust, next to peers: about a quarter of an hour
+	$(BIN)/python benchmarks/risk.py --smurff $(SMURFF)/bin/python
+
 lock:  ## pin anew everything that setup installs
 	$(PYTHON) -m venv build/lock
 	build/lock/bin/python -m pip --disable-pip-version-check --quiet install -e '.[conic,io,report,dev]'
@@ -46,7 +50,7 @@ lock:  ## pin anew everything that setup installs
 	rm -rf build/lock
 
 clean:
-	rm -rf $(VENV) $(BENCH) build
+	rm -rf $(VENV) $(BENCH) $(SMURFF) build
 
 $(VENV)/.ready: requirements.lock pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -57,4 +61,9 @@ $(VENV)/.ready: requirements.lock pyproject.toml
 $(BENCH)/.ready: benchmarks/requirements.lock
 	$(PYTHON) -m venv $(BENCH)
 	$(BENCH)/bin/python -m pip --disable-pip-version-check --quiet install -r benchmarks/requirements.lock
+	touch $@
+
+$(SMURFF)/.ready: benchmarks/requirements-smurff.lock
+	$(PYTHON) -m venv $(SMURFF)
+	$(SMURFF)/bin/python -m pip --disable-pip-version-check --quiet install -r benchmarks/requirements-smurff.lock
 	touch $@

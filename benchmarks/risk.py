@@ -2,7 +2,7 @@
 
 Every way orders the squared errors of the same predictions, BayesianFactorModel's of rank 20. AURC is the mean, over
 k = 1 .. n, of the mean squared error of the k most trusted test entries; beside it the error of the most trusted tenth.
-SMURFF lives in an environment of its own: give its Python by ``--smurff``. About half an hour with it on one core.
+SMURFF lives in an environment of its own: give its Python by ``--smurff``. About a quarter of an hour on one core.
 """
 
 from __future__ import annotations

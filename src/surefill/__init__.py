@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from surefill.estimators import PartialCompletion as PartialCompletion
     from surefill.estimators import iterate_table as iterate_table
     from surefill.estimators import load as load
+    from surefill.risk import RiskModel as RiskModel
     from surefill.spaces import MaxNorm as MaxNorm
     from surefill.spaces import TraceNorm as TraceNorm
     from surefill.spaces import VersionSpace as VersionSpace
@@ -63,6 +64,7 @@ _HOME = {
     "errors": ["InputError", "MissingExtraError"],
     "estimators": ["PartialCompleter", "PartialCompletion", "iterate_table", "load"],
     "metrics": [],
+    "risk": ["RiskModel"],
     "spaces": ["MaxNorm", "TraceNorm", "VersionSpace", "max_norm", "trace_norm"],
     "theory": [],
 }  # fmt: skip

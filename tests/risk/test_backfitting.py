@@ -46,18 +46,19 @@ def test_credibility_is_the_priors_where_variances_follow_it(k):
 
 
 def test_shrunk_means_are_the_formula_and_leave_the_own_entry_out():
-    rng = np.random.default_rng(0)
-    group, ratio, counts = np.array([4, 4, 9, 4, 7, 9]), rng.gamma(1, 1, 6), np.array([1, 2, 1, 1, 3, 1])
+    _, group, ratio = uneven_ratios(30, per_group=10)
+    counts = np.random.default_rng(1).integers(1, 4, len(group))
     ratio /= np.average(ratio, weights=counts)
-    side = NoiseSide.of(group, counts)
+    side = NoiseSide.of(7 * group, counts)
     k = side.credibility(ratio)
+    assert k < 100
     factors, left_out = side.shrunk(5 * ratio)
 
     def mean_of(which):
         return (k + np.sum((counts * ratio)[which])) / (k + np.sum(counts[which]))
 
-    np.testing.assert_allclose(factors, [mean_of(group == g) for g in (4, 7, 9)] + [1.0])
-    others = [(group == group[t]) & (np.arange(6) != t) for t in range(6)]
+    np.testing.assert_allclose(factors, [mean_of(group == g) for g in range(30)] + [1.0])
+    others = [(group == group[t]) & (np.arange(len(group)) != t) for t in range(len(group))]
     np.testing.assert_allclose(left_out, [mean_of(which) for which in others])
 
 

@@ -215,7 +215,7 @@ def test_small_tables_are_no_trouble(algorithm, n_cells):
 def test_on_small_tables_the_risk_is_that_of_completions_of_nearly_as_many_cells():
     i, j = all_cells((50, 30))
     predicted, expected = [], []
-    for seed in range(10):
+    for seed in range(5):
         small = Uneven.draw(50, 30, 300, seed)
         risk = fitted(small.seen, BayesianFactorModel(rank=3), n_folds=10)
         predicted.append(risk.at(i, j).mean())

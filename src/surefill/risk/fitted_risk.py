@@ -12,7 +12,6 @@ from surefill.data import Observations
 from surefill.errors import InputError
 from surefill.risk.cross_fitting import Evidence
 from surefill.risk.noise_factors import NoiseFactors
-from surefill.risk.smooth_curve import hats
 
 Array = NDArray[np.float64]
 
@@ -49,7 +48,7 @@ class FittedRisk:
 
     def at(self, rows: ArrayLike, cols: ArrayLike) -> NDArray[np.float64]:
         """Expected squared error at the pairs (rows[t], cols[t]), at the cost of one prediction and variance each."""
-        curve = hats(self.evidence.completion.at(rows, cols), self.knots) @ self.heights
+        curve = np.interp(self.evidence.completion.at(rows, cols), self.knots, self.heights)
         level = np.exp(self.evidence.monotone(rows, cols) @ self.slopes + curve)
         return np.asarray(level * self.rows.at(rows) * self.cols.at(cols))
 
