@@ -108,6 +108,10 @@ def test_the_floor_keeps_out_what_is_not_supported_however_small_its_risk():
     assert selection.held_out_share == pytest.approx(np.mean(confidence >= 0.4))
     nothing = select(plan_for(0.5, 1000, floor=1.5), calibration_of(risk, np.zeros(1000), confidence))
     assert "none of the 1000 calibration entries is supported" in nothing.finding
+    few = select(plan_for(0.5, 1000, floor=0.99), calibration_of(risk, np.full(1000, 0.4), confidence))
+    assert few.empty
+    assert f"only {np.sum(confidence >= 0.99)} of the 1000 calibration entries have the confidence" in few.finding
+    assert "how much of the matrix" in few.limited_by
 
 
 def test_entries_of_equal_risk_go_together_and_risks_beyond_the_reference_are_not_kept():

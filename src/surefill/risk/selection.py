@@ -156,6 +156,14 @@ def _nothing(plan: SelectionPlan, ranked: _Ranked, n: int) -> Selection:
 def _why_nothing(plan: SelectionPlan, ranked: _Ranked, n: int) -> tuple[str, str]:
     if ranked.sizes.max(initial=0) == 0:
         return f"none of the {n} calibration entries is supported by the others; observe more.", BY_SUPPORT
+    supported = len(ranked.loss)
+    if supported < n / 2:
+        return (
+            f"only {supported} of the {n} calibration entries have the confidence of {plan.floor:.3g} that support "
+            f"asks for, too few to promise {plan.tolerance:.4g} with probability {1 - plan.delta:g}; observe more, or "
+            "take a confidence that asks for less and proves less, such as 'posterior'.",
+            BY_SUPPORT,
+        )
     reachable = _reachable_tolerance(plan, ranked)
     tolerance = (
         f"a tolerance of about {reachable:.3g} could be promised with what is there"
