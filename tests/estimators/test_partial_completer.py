@@ -312,6 +312,29 @@ def test_auto_takes_the_program_where_it_reaches():
     assert asked.result_.certificate.standing == "searched"
 
 
+def test_auto_falls_back_where_the_program_supports_too_little_of_what_is_seen():
+    thin = make_low_rank((60, 40), rank=2, n_draws=800, noise=0.3, random_state=1).observations
+    program = PartialCompleter(tolerance=0.2, confidence="coverage").fit(thin).result_
+    assert program.certificate.standing == "certified"
+    assert program.selection.empty
+    fallback = PartialCompleter(tolerance=0.2).fit(thin).result_
+    assert fallback.certificate.standing == "heuristic"
+    assert fallback.guarantee.promised
+
+
+def test_another_tolerance_needs_no_other_fit(sim):
+    first = PartialCompleter(tolerance=0.1, confidence="posterior").fit(sim.observations).result_
+    fitted_anew = PartialCompleter(tolerance=0.06, confidence="posterior").fit(sim.observations).result_
+    other = first.at_tolerance(0.06)
+    assert other.selection == fitted_anew.selection
+    assert other.completion is first.completion
+    assert first.at_tolerance(1e-9).selection.empty
+    assert "picked because" in other.guarantee.sentence
+    assert other.plan.tolerance == 0.06
+    with pytest.raises(InputError, match="tolerance"):
+        first.at_tolerance(0)
+
+
 def test_progress_is_reported(sim):
     seen = []
     PartialCompleter(confidence="posterior", progress=seen.append).fit(sim.observations)
@@ -322,7 +345,7 @@ def test_progress_is_reported(sim):
 
 
 def test_the_seed_reaches_the_coverage_program():
-    assert choose_confidence("coverage", (10, 10), 7) == CoverageProgram(random_state=7)
+    assert choose_confidence("coverage", (10, 10), 7) == (CoverageProgram(random_state=7),)
 
 
 @pytest.mark.parametrize(

@@ -47,8 +47,8 @@ class PartialCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
     completion : "auto" (a :class:`BayesianFactorModel`), "factor-model", "soft-impute", "trace-norm", "max-norm",
         "iterative-svd", or any completion algorithm: ``SoftImpute(penalty=10)``, ``ExternalCompletion(mine)``.
     confidence : "coverage" (the paper's MP 2; minutes where the matrix is large), "posterior" (quick at any size),
-        "auto" (the first up to 150 rows and columns, else the second), or any confidence algorithm, such as
-        ``CoverageProgram(rank="auto")``.
+        "auto" (the first up to 150 rows and columns if it supports half of some cells left out, else the second), or
+        any confidence algorithm, such as ``CoverageProgram(rank="auto")``.
     risk : "auto" (a :class:`RiskModel`), "confidence" (how error fell with confidence on cells left out), or any risk
         algorithm.
     aim : entries that the promise is about: "observed" (those drawn like the observed ones), "unobserved" or "all", the
@@ -110,7 +110,7 @@ class PartialCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
         _require_something_to_learn_from(observations)
         pipeline = Pipeline(
             completion=choose_completion(self.completion, self.random_state),
-            confidence=choose_confidence(self.confidence, observations.shape, self.random_state),
+            confidences=choose_confidence(self.confidence, observations.shape, self.random_state),
             risk=choose_risk(self.risk, self.random_state),
             tolerance=self._chosen_tolerance(observations),
             delta=self.delta,

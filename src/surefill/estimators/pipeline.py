@@ -35,7 +35,6 @@ from surefill.loop import ProgressCallback
 from surefill.risk import (
     Calibration,
     ConfidenceRisk,
-    ConformalScores,
     Risk,
     RiskAlgorithm,
     RiskCurve,
@@ -47,6 +46,7 @@ from surefill.risk import (
     select,
     state_guarantee,
 )
+from surefill.risk.plan import within
 from surefill.risk.propensity import Aim
 from surefill.spaces.conic import SIZE_LIMIT
 
@@ -62,15 +62,21 @@ COMPLETIONS: dict[str, Callable[..., CompletionAlgorithm]] = {
 }
 """Completion algorithms by name, with all that is open chosen from the data."""
 UNTESTED = 0.05
+LEAST_SUPPORTED = 0.5
 
 
 @dataclass(frozen=True)
 class Rehearsal:
-    """What a fit without a part of the training cells showed on that part."""
+    """What a fit without a part of the training cells showed on that part.
+
+    ``tested`` is the confidence that all but one in twenty of the cells left out have, ``supported`` the share of them
+    that would not be left out for want of confidence.
+    """
 
     confidence: ConfidenceAlgorithm
     curve: RiskCurve
     tested: float
+    supported: float
 
 
 @dataclass(frozen=True)
@@ -79,12 +85,13 @@ class Pipeline:
 
     A fifth of the cells is set aside, of many cells 10,000 or a tenth. The others, the training cells, are rehearsed
     on first: without a fifth of them, to choose what the confidence algorithm leaves open and to see which confidences
-    occur on cells that were left out. Nothing is refitted once the calibration cells have been looked at: what was
+    occur on cells that were left out. Of several confidence algorithms the first is taken that supports at least half
+    of those cells, else the last. Nothing is refitted once the calibration cells have been looked at: what was
     tested is what is delivered.
     """
 
     completion: CompletionAlgorithm
-    confidence: ConfidenceAlgorithm
+    confidences: tuple[ConfidenceAlgorithm, ...]
     risk: RiskAlgorithm | None
     tolerance: float
     delta: float
@@ -126,7 +133,8 @@ class Pipeline:
             selection=selection,
             certificate=certificate,
             guarantee=state_guarantee(plan, selection, weights, observations.bounds),
-            scores=ConformalScores.of(calibration.loss, calibration.risk, calibration.weight),
+            plan=plan,
+            calibration=calibration,
             weights=weights,
             bounds=observations.bounds,
             predicted_range=predicted_range,
@@ -142,13 +150,24 @@ class Pipeline:
         """
         inner, held_out = split_entries(train, HELD_OUT, self.random_state)
         completion = self.completion.fit(inner, self.progress)
+        for candidate in self.confidences:
+            rehearsal = self._rehearse_with(candidate, inner, held_out, completion)
+            if rehearsal.supported >= LEAST_SUPPORTED:
+                break
+        return rehearsal
+
+    def _rehearse_with(
+        self, candidate: ConfidenceAlgorithm, inner: Observations, held_out: Observations, completion: Completion
+    ) -> Rehearsal:
         errors = held_out.squared_errors(completion.at(held_out.rows, held_out.cols))
         error = float(np.average(errors, weights=held_out.counts))
-        algorithm = self.confidence.chosen_for(inner, completion, self.tolerance, error)
-        confidence, _ = algorithm.fit(inner, completion, self.progress)
+        algorithm = candidate.chosen_for(inner, completion, self.tolerance, error)
+        confidence, certificate = algorithm.fit(inner, completion, self.progress)
         at_held_out = confidence.at(held_out.rows, held_out.cols)
         curve = RiskCurve.fit(at_held_out, errors, held_out.counts)
-        return Rehearsal(algorithm, curve, float(np.quantile(at_held_out, UNTESTED)))
+        tested = float(np.quantile(at_held_out, UNTESTED))
+        floor = support_floor(confidence, certificate, tested)
+        return Rehearsal(algorithm, curve, tested, float(np.mean(within(0.0, at_held_out, 0.0, floor))))
 
     def _risk(
         self, train: Observations, completion: Completion, confidence: ExtendableConfidence, curve: RiskCurve
@@ -224,16 +243,22 @@ def choose_completion(given: object, random_state: int) -> CompletionAlgorithm:
     )
 
 
-def choose_confidence(given: object, shape: tuple[int, int], random_state: int) -> ConfidenceAlgorithm:
-    """The confidence algorithm that the user named or gave.
+def choose_confidence(given: object, shape: tuple[int, int], random_state: int) -> tuple[ConfidenceAlgorithm, ...]:
+    """The confidence algorithms to try, in this order, for what the user named or gave.
 
-    "auto" takes the paper's coverage program where the matrix is small, else the posterior.
+    "auto" takes the paper's coverage program where the matrix is small and the program supports enough of it, else the
+    posterior.
     """
-    if isinstance(given, str) and given in ("auto", "coverage", "posterior"):
-        by_program = given == "coverage" or (given == "auto" and max(shape) <= SIZE_LIMIT)
-        return CoverageProgram(random_state=random_state) if by_program else PosteriorVariance()
+    program, posterior = CoverageProgram(random_state=random_state), PosteriorVariance()
+    named: dict[str, tuple[ConfidenceAlgorithm, ...]] = {
+        "coverage": (program,),
+        "posterior": (posterior,),
+        "auto": (program, posterior) if max(shape) <= SIZE_LIMIT else (posterior,),
+    }
+    if isinstance(given, str) and given in named:
+        return named[given]
     if isinstance(given, ConfidenceAlgorithm) and not isinstance(given, type):
-        return given
+        return (given,)
     raise InputError(
         "The 'confidence' parameter of PartialCompleter must be 'auto', 'coverage', 'posterior' or an object with a "
         f"fit method such as CoverageProgram(gamma=0.2). Got {given!r} instead."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Self
 
 import numpy as np
@@ -12,7 +13,23 @@ from surefill.completion import Completion
 from surefill.coverage.algorithms import Certificate, ExtendableConfidence
 from surefill.coverage.confidence import some_cells
 from surefill.data import Observations
-from surefill.risk import ConformalScores, Guarantee, Risk, Selection, TargetWeights
+from surefill.errors import invalid_parameter, is_number
+from surefill.risk import (
+    Calibration,
+    ConformalScores,
+    Guarantee,
+    Risk,
+    Selection,
+    SelectionPlan,
+    TargetWeights,
+    select,
+    state_guarantee,
+)
+
+PICKED_LATER = (
+    " This holds for a tolerance settled without looking at the calibration entries; it does not for one picked "
+    "because of how much it keeps."
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +44,8 @@ class PartialCompletion:
     selection : the kept set at the tolerance asked for.
     certificate : how close the confidence is to the best possible.
     guarantee : what is promised of the kept set, and what is not.
-    scores : how far off the calibration entries were, for intervals.
+    plan : what was settled about the kept set before the calibration entries were looked at.
+    calibration : the cells that nothing was fitted on: their risks, confidences and losses.
     weights : which entries promise and intervals are aimed at.
     bounds : the range of values.
     predicted_range : the least and the largest prediction at a training cell; all predictions are cut to it, so that no
@@ -41,11 +59,17 @@ class PartialCompletion:
     selection: Selection
     certificate: Certificate
     guarantee: Guarantee
-    scores: ConformalScores
+    plan: SelectionPlan
+    calibration: Calibration
     weights: TargetWeights
     bounds: tuple[float, float]
     predicted_range: tuple[float, float]
     timings: dict[str, float]
+
+    @cached_property
+    def scores(self) -> ConformalScores:
+        """How far off the calibration entries were, for intervals."""
+        return ConformalScores.of(self.calibration.loss, self.calibration.risk, self.calibration.weight)
 
     def values_at(self, rows: ArrayLike, cols: ArrayLike) -> NDArray[np.float64]:
         """Completed values at the pairs (rows[t], cols[t]), kept or not."""
@@ -77,6 +101,21 @@ class PartialCompletion:
             self.scores.half_widths(self.risk.at(rows, cols), self.weights.at(rows, cols), level),
         )
         return np.clip(centre - half, *self.bounds), np.clip(centre + half, *self.bounds)
+
+    def at_tolerance(self, tolerance: float) -> Self:
+        """The same completion, confidences and risks with the set kept at another tolerance; nothing is fitted again.
+
+        The promise holds for each tolerance that is settled without looking at the calibration entries, not for one
+        picked because of how much it keeps.
+        """
+        if not (is_number(tolerance) and 0 < tolerance < np.inf):
+            raise invalid_parameter("at_tolerance", "tolerance", "a number above 0", tolerance)
+        plan = self.plan.at_tolerance(float(tolerance))
+        selection = select(plan, self.calibration)
+        guarantee = state_guarantee(plan, selection, self.weights, self.bounds)
+        if guarantee.promised:
+            guarantee = replace(guarantee, sentence=guarantee.sentence + PICKED_LATER)
+        return replace(self, plan=plan, selection=selection, guarantee=guarantee)
 
     def kept_share(self, n_sampled: int = 200_000, random_state: int = 0) -> float:
         """Share of all m x n entries that are kept: exact where there are at most ``n_sampled``, else sampled."""

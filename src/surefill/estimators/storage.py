@@ -31,13 +31,14 @@ from surefill.estimators.partial_completer import PartialCompleter
 from surefill.estimators.result import PartialCompletion
 from surefill.loop import Status
 from surefill.risk import (
+    Calibration,
     ConfidenceRisk,
-    ConformalScores,
     FittedRisk,
     Guarantee,
     RiskCurve,
     RiskModel,
     Selection,
+    SelectionPlan,
     TargetWeights,
 )
 from surefill.risk.count_variance import CountVariance
@@ -45,17 +46,17 @@ from surefill.risk.cross_fitting import Evidence
 from surefill.risk.noise_factors import NoiseFactors
 from surefill.risk.propensity import GivenPropensity, MarginalPropensity
 
-FORMAT, VERSION = "surefill model", 2
+FORMAT, VERSION = "surefill model", 3
 PARAMETERS = ("tolerance", "delta", "completion", "confidence", "risk", "aim", "propensity", "random_state")
 STORABLE: dict[str, Any] = {
     kind.__name__: kind
     for kind in (
-        BayesianFactorCompletion, BayesianFactorModel, Belief, Certificate, ConfidenceRisk, ConformalScores,
+        BayesianFactorCompletion, BayesianFactorModel, Belief, Calibration, Certificate, ConfidenceRisk,
         CountVariance, CoverageProgram, Evidence, ExternalCompletion, FactorCompletion, FactoredConfidence, FactorModel,
         FittedRisk, FittedRows, GivenPropensity, Guarantee, IterativeSVD, LowRankCompletion, MarginalPropensity,
         MaxNormCompletion, MaxNormFit, NoiseFactors, Observations, OptimalityGap, PartialCompletion,
-        PosteriorConfidence, PosteriorVariance, RiskCurve, RiskModel, SeenRows, Selection, SoftImpute, Status,
-        TableCompletion, TargetWeights, TraceNormCompletion, UnitMap,
+        PosteriorConfidence, PosteriorVariance, RiskCurve, RiskModel, SeenRows, Selection, SelectionPlan, SoftImpute,
+        Status, TableCompletion, TargetWeights, TraceNormCompletion, UnitMap,
     )
 }  # fmt: skip
 """Every kind of object that a model file may hold; nothing else is ever built from a file."""
