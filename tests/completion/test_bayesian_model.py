@@ -4,10 +4,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
+from scipy.special import digamma, gammaln
 
 from surefill.completion import BayesianFactorModel, Completion, CompletionAlgorithm
-from surefill.completion.bayesian_model import LEAST_NOISE, Ascent
-from surefill.completion.variational import Belief
+from surefill.completion.bayesian_model import Ascent
+from surefill.completion.quietness import Quietness
+from surefill.completion.variational import LEAST_NOISE
 from surefill.data import Observations, split_rows
 from surefill.datasets import load_movielens, make_blocks, make_low_rank
 from surefill.errors import InputError
@@ -71,6 +74,16 @@ def test_the_noise_is_learnt_and_unneeded_factors_do_no_harm(noise):
     assert errors[1] < 1.2 * errors[0] < 0.05 * np.var(sim.truth)
 
 
+def of_quietness(quietness, draws):
+    """E log p(draws' noise | s) + E log p(s) - E log q(s), the parts with s alone, and the one more group's."""
+    k, shape, rate = quietness.strength, (quietness.strength + draws) / 2, (quietness.strength + quietness.errors) / 2
+    q = stats.gamma(shape, scale=1 / rate[:-1])
+    mean_log = digamma(shape) - np.log(rate[:-1])
+    of_prior = (k / 2 - 1) * mean_log - k / 2 * q.mean() + k / 2 * np.log(k / 2) - gammaln(k / 2)
+    usual = k / 2 * np.log(k / 2) - gammaln(k / 2) - k / 2 * (1 + np.log(8) - digamma(8))
+    return np.sum(draws / 2 * mean_log + of_prior + q.entropy()) + usual
+
+
 def bound(obs, mean, rows, cols, noise):
     """The lower bound of the docstring's model, written out cell by cell."""
     i, j = np.searchsorted(rows.ids, obs.rows), np.searchsorted(cols.ids, obs.cols)
@@ -78,10 +91,12 @@ def bound(obs, mean, rows, cols, noise):
     fitted = mean + x[:, 0] + y[:, 0] + (x[:, 1:] * y[:, 1:]).sum(axis=1)
     spread = s[:, 0] + r[:, 0]
     spread = spread + (x**2 * r + y**2 * s + s * r)[:, 1:].sum(axis=1)
-    error = np.sum(obs.counts * ((obs.unit.to_unit(obs.values) - fitted) ** 2 + spread))
-    error += obs.unit.squared_error_to_unit(obs.scatter).sum() + LEAST_NOISE * obs.n_draws
-    total = -(error / noise + obs.n_draws * np.log(noise)) / 2
+    error = obs.counts * ((obs.unit.to_unit(obs.values) - fitted) ** 2 + spread + LEAST_NOISE)
+    error += obs.unit.squared_error_to_unit(obs.scatter)
+    error *= rows.quietness.mean[i] * cols.quietness.mean[j]
+    total = -(error.sum() / noise + obs.n_draws * np.log(noise)) / 2
     for side, own, across in ((rows, i, j), (cols, j, i)):
+        total += of_quietness(side.quietness, np.bincount(own, obs.counts))
         seen = np.zeros((len(side.ids), len(side.link) - 1))
         seen[own, across] = 1.0
         away = side.mean[:-1] - seen / np.sqrt(seen.sum(axis=1, keepdims=True)) @ side.link[:-1]
@@ -175,6 +190,57 @@ def test_the_link_goes_to_its_ridge_regression(repeated, monkeypatch):
     assert not learned.link[-1].any()
 
 
+@pytest.fixture(scope="module")
+def uneven():
+    """Rows of which every second is four times as noisy; (observations, truth)."""
+    rng = np.random.default_rng(3)
+    truth = rng.normal(0, 0.5, (120, 2)) @ rng.normal(0, 0.7, (2, 80))
+    spread = np.where(np.arange(120) % 2, 0.8, 0.2)[:, None]
+    i, j = np.nonzero(rng.random(truth.shape) < 0.25)
+    values = truth + spread * rng.normal(size=truth.shape)
+    return Observations(i, j, values[i, j], truth.shape, (-6, 6)), truth
+
+
+def test_noisy_rows_are_told_from_quiet_ones_and_columns_that_are_alike_stay_so(uneven):
+    seen, _ = uneven
+    done = BayesianFactorModel(rank=2, tol=1e-5).fit(seen)
+    noise_of_rows = np.sqrt(done.unit.squared_error_from_unit(done.noise) / done.rows.quietness.mean[:-1])
+    assert noise_of_rows[0::2].mean() == pytest.approx(0.2, rel=0.15)
+    assert noise_of_rows[1::2].mean() == pytest.approx(0.8, rel=0.15)
+    assert done.cols.quietness.strength > 20 * done.rows.quietness.strength
+    assert done.rows.quietness.mean[-1] == 1.0
+
+
+def test_knowing_the_noise_of_rows_makes_better_factors(uneven):
+    seen, truth = uneven
+    ascent = Ascent.of(seen, 2, 1e-5, 0)
+    errors = []
+    for alike in (True, False):
+        state = run(replace(ascent, alike=alike), max_steps=200).state
+        fitted = state.rows.mean[:-1, 1:] @ state.cols.mean[:-1, 1:].T
+        fitted += state.rows.mean[:-1, :1] + state.cols.mean[:-1, 0] + ascent.mean
+        errors.append(np.mean((seen.unit.from_unit(fitted) - truth) ** 2))
+    assert errors[1] < 0.8 * errors[0]
+
+
+@given(st.floats(1.0, 300.0), st.integers(0, 20))
+def test_the_strength_is_the_one_the_bound_asks_for(k, seed):
+    rng = np.random.default_rng(seed)
+    draws = rng.integers(1, 60, 40).astype(float)
+    errors = draws / rng.gamma(k / 2, 2 / k, 40)
+    quietness = Quietness.unknown(draws).after(errors)
+    for _ in range(300):
+        quietness = quietness.with_best_strength()
+    best = evidence_of_strength(quietness)
+    for factor in (0.9, 1.1):
+        assert evidence_of_strength(replace(quietness, strength=factor * quietness.strength)) <= best + 1e-4
+
+
+def evidence_of_strength(quietness):
+    """The bound with the errors' part, which q minimises."""
+    return quietness.bound - quietness.mean[:-1] @ quietness.errors[:-1] / 2
+
+
 def test_variances_are_calibrated_on_data_from_the_model():
     rng = np.random.default_rng(0)
     truth = (rng.normal(0, 0.3, (200, 3)) @ rng.normal(0, 0.6, (3, 150))) + rng.normal(0, 0.3, (200, 1))
@@ -213,7 +279,8 @@ def test_posterior_covariances_are_inverses_of_the_regressions(sim, fitted):
         entries = of[0] == 4
         f = other.mean[of[1][entries]].copy()
         f[:, 0] = 1
-        c, spread = seen.counts[entries], other.variance[of[1][entries]].copy()
+        c, spread = seen.counts[entries] * other.quietness.mean[of[1][entries]], other.variance[of[1][entries]].copy()
+        c *= own.quietness.mean[4]
         spread[:, 0] = 0
         precision = ((f.T * c) @ f + np.diag(c @ spread)) / fitted.noise + own.precision
         np.testing.assert_allclose(covariances[4], np.linalg.inv(precision), rtol=1e-7, atol=1e-12)
@@ -235,12 +302,12 @@ def test_the_variance_by_hand(fitted):
 
 def test_folding_in_a_fitted_row_returns_that_row(sim, fitted):
     again = fitted.fold_in(sim.observations)
-    np.testing.assert_allclose(again.rows.mean, fitted.rows.mean, atol=1e-12)
-    np.testing.assert_allclose(again.rows.variance, fitted.rows.variance, rtol=1e-12)
-    np.testing.assert_allclose(again.row_covariance, fitted.row_covariance, rtol=1e-12)
+    np.testing.assert_allclose(again.rows.mean, fitted.rows.mean, atol=1e-5)
+    np.testing.assert_allclose(again.rows.quietness.mean, fitted.rows.quietness.mean, rtol=0.01)
+    np.testing.assert_allclose(again.row_covariance, fitted.row_covariance, rtol=0.01, atol=1e-5)
     one = sim.observations.select(sim.observations.rows == 7)
     alone = fitted.fold_in(one)
-    np.testing.assert_allclose(alone.block([7], range(50)), fitted.block([7], range(50)), atol=1e-12)
+    np.testing.assert_allclose(alone.block([7], range(50)), again.block([7], range(50)), atol=1e-12)
     np.testing.assert_array_equal(alone.cols.link, fitted.cols.link[[7, -1]])
 
 
@@ -407,7 +474,13 @@ def test_parts_that_do_not_fit_together_are_refused(fitted):
     with pytest.raises(InputError, match="its noise be above 0"):
         replace(fitted, noise=0.0)
     with pytest.raises(InputError, match="sorted ids and finite tables"):
-        Belief(fitted.rows.ids[::-1], fitted.rows.mean, fitted.rows.variance, fitted.rows.precision, fitted.rows.link)
+        replace(fitted.rows, ids=fitted.rows.ids[::-1])
+    with pytest.raises(InputError, match="sorted ids and finite tables"):
+        replace(fitted.rows, quietness=Quietness.unknown(np.ones(3)))
+    with pytest.raises(InputError, match="strength above 0"):
+        replace(fitted.rows.quietness, strength=0.0)
+    with pytest.raises(InputError, match="at least 0"):
+        replace(fitted.rows.quietness, errors=-fitted.rows.quietness.errors)
 
 
 def test_error_and_calibration_on_the_first_official_fold_of_movielens(data_folder):

@@ -23,9 +23,9 @@ class BayesianFactorCompletion(Factored):
     """u_ij = mean + b_i + c_j + p_i . q_j on [-1, 1], cut to it and given in the user's units, at the means of
     (b_i, p_i) and (c_j, q_j); ``rows`` and ``cols`` hold these, their variances and what was learnt of their prior.
 
-    ``noise`` is the variance of a draw around u_ij, on [-1, 1]; ``row_covariance`` has the covariance of (b_i, p_i)
-    given the columns for each row, and last the prior's, ``col_covariance`` the same for columns. These take
-    O((m + n) rank^2) memory, all else O((m + n) rank).
+    ``noise`` is the variance of a draw around u_ij where row and column are as noisy as most, on [-1, 1];
+    ``row_covariance`` has the covariance of (b_i, p_i) given the columns for each row, and last the prior's,
+    ``col_covariance`` the same for columns. These take O((m + n) rank^2) memory, all else O((m + n) rank).
     """
 
     shape: tuple[int, int]
@@ -58,8 +58,9 @@ class BayesianFactorCompletion(Factored):
     def variance(self, rows: ArrayLike, cols: ArrayLike) -> NDArray[np.float64]:
         """noise + f_j' S_i f_j + g_i' T_j g_i with f_j = (1, q_j), g_i = (1, p_i) and their covariances S_i, T_j:
 
-        the variance of a new draw at the pairs (rows[t], cols[t]), in squared units. It is the model's, before values
-        are cut to the bounds; rows and columns are taken as independent, which understates it where little was seen.
+        the variance of a new draw at the pairs (rows[t], cols[t]) if its row and column are as noisy as most, in
+        squared units. It is the model's, before values are cut to the bounds; rows and columns are taken as
+        independent, which understates it where little was seen.
         """
         i, j = self.locate(rows, cols)
         of_row = quadratic_forms(self.col_features, self.row_covariance, j, i)
@@ -75,8 +76,9 @@ class BayesianFactorCompletion(Factored):
         return self._col_side(observations).covariances(self.cols, self.rows, self.noise)
 
     def _with_rows(self, observations: Observations, keep: bool) -> Self:
-        rows = self._row_side(observations).solve(self.rows, self.cols, self.noise).belief
-        covariance = self.row_posterior(observations)
+        side = self._row_side(observations)
+        rows = side.settle(self.rows, self.cols, self.noise)
+        covariance = side.covariances(rows, self.cols, self.noise)
         if keep:
             covariance = overlaid(self.rows.ids, self.row_covariance, rows.ids, covariance)[1]
             rows = self.rows.overlaid(rows)
@@ -84,8 +86,9 @@ class BayesianFactorCompletion(Factored):
         return replace(self, shape=observations.shape, rows=rows, cols=cols, row_covariance=covariance)
 
     def _with_cols(self, observations: Observations, keep: bool) -> Self:
-        cols = self._col_side(observations).solve(self.cols, self.rows, self.noise).belief
-        covariance = self.col_posterior(observations)
+        side = self._col_side(observations)
+        cols = side.settle(self.cols, self.rows, self.noise)
+        covariance = side.covariances(cols, self.rows, self.noise)
         if keep:
             covariance = overlaid(self.cols.ids, self.col_covariance, cols.ids, covariance)[1]
             cols = self.cols.overlaid(cols)

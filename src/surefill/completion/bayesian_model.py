@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Self
 
 import numpy as np
 
 from surefill.completion.bayesian_completion import BayesianFactorCompletion
 from surefill.completion.side import Array
-from surefill.completion.variational import Belief, VariationalSide
+from surefill.completion.variational import LEAST_NOISE, Belief, VariationalSide
 from surefill.data import Observations
 from surefill.errors import invalid_parameter, is_number, is_seed
 from surefill.loop import ProgressCallback, Status, run
@@ -20,21 +19,21 @@ START_NOISES = (0.8, 0.1)
 after the second they fit some noise before they shrink."""
 
 FIRST_SWEEPS = 6
-LEAST_NOISE = 1e-8
 
 
 @dataclass(frozen=True)
 class BayesianFactorModel:
-    """y_t ~ N(mean + b_i + c_j + p_i . q_j, noise) for each draw t at (i, j), with x_i = (b_i, p_i), z_j = (c_j, q_j):
+    """y_t ~ N(mean + b_i + c_j + p_i . q_j, noise / (s_i t_j)) at (i, j); x_i = (b_i, p_i), z_j = (c_j, q_j):
 
-        x_i ~ N(sum_{j seen in row i} g_j / sqrt(n_i), L^-1),    g_j ~ N(0, (3 L)^-1)
-        z_j ~ N(sum_{i seen in column j} h_i / sqrt(n_j), K^-1), h_i ~ N(0, (3 K)^-1)
+        x_i ~ N(sum_{j seen in row i} g_j / sqrt(n_i), L^-1),    g_j ~ N(0, (3 L)^-1),  s_i ~ Gamma(k/2, rate k/2)
+        z_j ~ N(sum_{i seen in column j} h_i / sqrt(n_j), K^-1), h_i ~ N(0, (3 K)^-1),  t_j likewise
 
     on values mapped to [-1, 1]. The posterior is approximated by independent normals, q(x_i) = N(., diag), q(z_j)
-    likewise, and noise, L, K, g and h are learnt with it, all by raising one lower bound on the evidence, which never
-    falls: nothing is searched and no cell is held out. The bound may have several peaks, so that two starts are given a
-    few sweeps each and the better one goes on. The first two lines say that *which* cells a row was seen at tells
-    something about the row before any value does. One sweep costs 2 nnz rank^2 multiply-adds, as one of
+    likewise, and gammas for s_i and t_j; noise, L, K, g, h and k are learnt with it, all by raising one lower bound on
+    the evidence, which never falls: nothing is searched and no cell is held out. The bound may have several peaks, so
+    that two starts are given a few sweeps each and the better one goes on. g and h say that *which* cells a row was
+    seen at tells something about the row before any value does; s and t that some rows and columns are quieter than
+    others, and are learnt from more. One sweep costs 2 nnz rank^2 multiply-adds, as one of
     :class:`FactorModel` does, and O((m + n) rank) memory beside the observations; the result's variances take
     O((m + n) rank^2).
 
@@ -68,7 +67,7 @@ class BayesianFactorModel:
             run(replace(ascent, start_noise=noise), max_steps=first_sweeps, progress=progress).state
             for noise in START_NOISES
         ]
-        best = replace(ascent, start=max(started, key=ascent.measure))
+        best = replace(ascent, start=max(started, key=ascent.measure), alike=False)
         outcome = run(best, max_steps=self.max_sweeps - first_sweeps, progress=progress)
         state = outcome.state
         row_covariance, col_covariance = ascent.covariances(state)
@@ -101,19 +100,22 @@ class BayesianFactorModel:
 
 @dataclass(frozen=True, eq=False)
 class Beliefs:
-    """State of the ascent: both sides and the noise they were solved with, the expected error, the bound, its gain."""
+    """State of the ascent: both sides and the noise they were solved with, the bound and its gain."""
 
     rows: Belief
     cols: Belief
     noise: float
-    error: float
     bound: float
     gain: float
 
 
 @dataclass(frozen=True, eq=False)
 class Ascent:
-    """The solver that :func:`surefill.loop.run` drives: one step learns the prior, then solves columns and rows."""
+    """The solver that :func:`surefill.loop.run` drives: one step learns the prior, then solves columns and rows.
+
+    As long as ``alike``, all rows and columns are taken to be equally noisy: what is still missing in the first sweeps
+    would be taken for noise.
+    """
 
     observations: Observations
     sides: tuple[VariationalSide, VariationalSide]
@@ -123,6 +125,7 @@ class Ascent:
     random_state: int
     start_noise: float = START_NOISES[0]
     start: Beliefs | None = None
+    alike: bool = True
     task: str = field(default="fitting factors", init=False)
 
     @classmethod
@@ -134,35 +137,44 @@ class Ascent:
         cols = VariationalSide.of_cols(obs, obs.by_row.ids, values - mean)
         return cls(obs, (rows, cols), mean, rank, tol, random_state)
 
-    @cached_property
-    def _scatter(self) -> float:
-        """Squared error that no completion can lower, of repeats that differ, and a floor under the noise."""
-        within = float(self.observations.unit.squared_error_to_unit(self.observations.scatter).sum())
-        return within + LEAST_NOISE * self.observations.n_draws
-
     def init(self) -> Beliefs:
         """Where another ascent stopped, or one sweep from small random factors under a first guess of the prior."""
         if self.start is not None:
             return self.start
-        i, j = self.observations.by_row.ids, self.observations.by_col.ids
-        rank, rng = min(self.rank, len(i), len(j)), np.random.default_rng(self.random_state)
-        rows, cols = Belief.start(i, rank, len(j), rng), Belief.start(j, rank, len(i), rng)
+        row_side, col_side = self.sides
+        m, n, rng = len(row_side.groups), len(col_side.groups), np.random.default_rng(self.random_state)
+        rank = min(self.rank, m, n)
+        rows, cols = Belief.start(row_side, rank, n, rng), Belief.start(col_side, rank, m, rng)
         variance = self.observations.unit.squared_error_to_unit(self.observations.variance)
         return self._swept(rows, cols, self.start_noise * float(variance) + LEAST_NOISE, -np.inf)
 
     def step(self, state: Beliefs) -> Beliefs:
-        """The prior and noise given the factors, then all columns given the rows, then all rows."""
+        """The prior and the noise given the factors, then all columns given the rows, then all rows."""
         row_side, col_side = self.sides
         rows, cols = row_side.learned(state.rows, col_side), col_side.learned(state.cols, row_side)
-        return self._swept(rows, cols, state.error / self.observations.n_draws, state.bound)
+        rows, cols, noise = self._heard(rows, cols, state.noise)
+        return self._swept(rows, cols, noise, state.bound)
+
+    def _heard(self, rows: Belief, cols: Belief, noise: float) -> tuple[Belief, Belief, float]:
+        """How quiet rows are given the columns, columns given the rows, and the noise given both."""
+        row_side, col_side = self.sides
+        if self.alike:
+            errors = col_side.errors(cols, rows, noise)
+            return rows, cols, noise * float(errors.sum()) / self.observations.n_draws
+        heard = rows.quietness.after(row_side.errors(rows, cols, noise)).with_best_strength()
+        rows = replace(rows, quietness=heard)
+        errors = col_side.errors(cols, rows, noise)
+        heard = cols.quietness.after(errors).with_best_strength()
+        noise *= float(heard.mean[:-1] @ errors) / self.observations.n_draws
+        return rows, replace(cols, quietness=heard), noise
 
     def _swept(self, rows: Belief, cols: Belief, noise: float, bound_before: float) -> Beliefs:
         row_side, col_side = self.sides
-        new_cols = col_side.solve(cols, rows, noise)
-        new_rows = row_side.solve(rows, new_cols.belief, noise)
-        error, n_draws = new_rows.error + self._scatter, self.observations.n_draws
-        bound = -(error / noise + n_draws * np.log(noise)) / 2 + new_rows.bound + new_cols.bound
-        return Beliefs(new_rows.belief, new_cols.belief, noise, error, bound, bound - bound_before)
+        new_cols = col_side.solve(cols, rows, noise, cols.quietness)
+        new_rows = row_side.solve(rows, new_cols.belief, noise, rows.quietness)
+        error = new_rows.error / noise + self.observations.n_draws * np.log(noise)
+        bound = -error / 2 + new_rows.bound + new_cols.bound
+        return Beliefs(new_rows.belief, new_cols.belief, noise, bound, bound - bound_before)
 
     def covariances(self, state: Beliefs) -> tuple[Array, Array]:
         """Of each row given the columns, and of each column given the rows."""

@@ -36,19 +36,20 @@ class Side:
     @classmethod
     def of_rows(cls, observations: Observations, col_ids: IntArray, target: Array) -> Self:
         """The rows, seen at columns ``col_ids``."""
-        return cls._of(observations.by_row, observations.cols, col_ids, observations.counts, target)
+        return cls._of(observations, observations.by_row, observations.cols, col_ids, target)
 
     @classmethod
     def of_cols(cls, observations: Observations, row_ids: IntArray, target: Array) -> Self:
         """The columns, seen at rows ``row_ids``."""
-        return cls._of(observations.by_col, observations.rows, row_ids, observations.counts, target)
+        return cls._of(observations, observations.by_col, observations.rows, row_ids, target)
 
     @classmethod
     def _of(
-        cls, groups: Groups, other: IntArray, other_ids: IntArray, counts: NDArray[np.int64], target: Array
+        cls, observations: Observations, groups: Groups, other: IntArray, other_ids: IntArray, target: Array
     ) -> Self:
         order = groups.order
-        return cls(groups, locate(other_ids, other[order]), target[order], counts[order].astype(np.float64))
+        counts = observations.counts[order].astype(np.float64)
+        return cls(groups, locate(other_ids, other[order]), target[order], counts)
 
     def over(self, kernel: Callable[..., None], *arrays: Any) -> None:
         """Run ``kernel(first, last, starts, other, *arrays)`` over all groups, on all cores."""

@@ -1,12 +1,14 @@
 """One side of the Bayesian factor model: what is believed of its groups, and the regressions that update it.
 
-With f_t = (1, q_j) for an entry t of row i, x_i = (b_i, p_i), noise variance s2, and everything else held fixed, the
-best q(x_i) = N(x_i, diag(v_i)) is
+With f_t = (1, q_j) for an entry t of row i, x_i = (b_i, p_i), noise variance s2 / (s_i t_j), and everything else held
+fixed, the best q(x_i) = N(x_i, diag(v_i)) is
 
-    x_i = (F + E + s2 L)^-1 (sum_t c_t (r_t - c_j) f_t + s2 L m_i),     v_ia = s2 / (F + E + s2 L)_aa
-    F = sum_t c_t E[f_t] E[f_t]',   E = diag(sum_t c_t Var f_t),   L the prior's precision, m_i its mean:
+    x_i = (F + E + s2 L)^-1 (sum_t w_t (r_t - c_j) f_t + s2 L m_i),     v_ia = s2 / (F + E + s2 L)_aa
+    F = sum_t w_t E[f_t] E[f_t]',   E = diag(sum_t w_t Var f_t),   L the prior's precision, m_i its mean,
+    w_t = c_t E s_i E t_j:
 
-the row's ridge regression, its penalty the uncertainty of the columns it was seen at. Columns likewise.
+the row's ridge regression, its penalty the uncertainty of the columns it was seen at. Columns likewise. How quiet a row
+is, s_i, is learnt as :mod:`surefill.completion.quietness` says.
 """
 
 from __future__ import annotations
@@ -17,14 +19,19 @@ from typing import Self
 
 import numpy as np
 
+from surefill.completion.quietness import Quietness
 from surefill.completion.side import Array, Side, as_features, lent, overlaid
+from surefill.data import Groups, Observations
 from surefill.data.groups import IntArray
 from surefill.errors import InputError
+from surefill.kernels.group_sums import sum_errors
 
 LINK_PENALTY = 3.0
 LINK_STEPS = 2
 START_PRECISION = 10.0
 PRIOR_VARIANCE = 0.1
+LEAST_NOISE = 1e-8
+SETTLING_STEPS = 4
 TINY = float(np.finfo(float).tiny)
 
 
@@ -35,7 +42,8 @@ class Belief:
         m_g = sum of link_h over the n_g groups h of the other side that g was seen at / sqrt(n_g):
 
     which cells were seen says something about a row before any value does. ``mean`` and ``variance`` have a line for
-    each of ``ids`` and a last one for groups without entries; ``link`` has the other side's lines.
+    each of ``ids`` and a last one for groups without entries; ``link`` has the other side's lines. ``quietness`` is
+    what is believed of the groups' noise.
     """
 
     ids: IntArray
@@ -43,26 +51,32 @@ class Belief:
     variance: Array
     precision: Array
     link: Array
+    quietness: Quietness
 
     def __post_init__(self) -> None:
         tables, width = (self.mean, self.variance), self.mean.shape[1]
         fits = all(table.shape == (len(self.ids) + 1, width) for table in tables) and self.link.shape[1] == width
         fits = fits and self.precision.shape == (width, width) and not (np.diff(self.ids) <= 0).any()
+        fits = fits and len(self.quietness.draws) == len(self.mean)
         if not fits or not all(np.isfinite(table).all() for table in (*tables, self.precision, self.link)):
             raise InputError("a side of a factor completion needs sorted ids and finite tables of matching sizes.")
 
     @classmethod
-    def start(cls, ids: IntArray, rank: int, n_other: int, rng: np.random.Generator) -> Self:
-        """Small random factors, no biases, no link."""
-        mean, width = np.zeros((len(ids) + 1, rank + 1)), rank + 1
+    def start(cls, side: VariationalSide, rank: int, n_other: int, rng: np.random.Generator) -> Self:
+        """Small random factors, no biases, no link, noise alike."""
+        ids, width = side.groups.ids, rank + 1
+        mean = np.zeros((len(ids) + 1, width))
         mean[:-1, 1:] = rng.normal(0, 0.1, (len(ids), rank))
-        precision = START_PRECISION * np.eye(width)
-        return cls(ids, mean, np.full_like(mean, PRIOR_VARIANCE / 10), precision, np.zeros((n_other + 1, width)))
+        variance, precision = np.full_like(mean, PRIOR_VARIANCE / 10), START_PRECISION * np.eye(width)
+        return cls(ids, mean, variance, precision, np.zeros((n_other + 1, width)), Quietness.unknown(side.draws))
 
     def overlaid(self, new: Self) -> Self:
         """This belief with the groups of ``new`` added or put in place."""
-        ids, mean = overlaid(self.ids, self.mean, new.ids, new.mean)
-        return replace(self, ids=ids, mean=mean, variance=overlaid(self.ids, self.variance, new.ids, new.variance)[1])
+        tables, others = ((b.mean, b.variance, b.quietness.draws, b.quietness.errors) for b in (self, new))
+        both = [overlaid(self.ids, old, new.ids, other) for old, other in zip(tables, others, strict=True)]
+        (ids, mean), (_, variance), (_, draws), (_, errors) = both
+        quietness = replace(self.quietness, draws=draws, errors=errors)
+        return replace(self, ids=ids, mean=mean, variance=variance, quietness=quietness)
 
     def linked_to(self, ids: IntArray, new_ids: IntArray) -> Self:
         """The link re-ordered from the other side's groups ``ids`` to ``new_ids``, none to those unknown."""
@@ -80,24 +94,71 @@ class Solved:
 
 @dataclass(frozen=True, eq=False)
 class VariationalSide(Side):
-    """The regressions of the groups of one side, and what they teach about the prior."""
+    """The regressions of the groups of one side, and what they teach about the prior and the noise.
 
-    def solve(self, prior: Belief, fixed: Belief, noise: float) -> Solved:
-        """The best belief under ``prior`` given the other side's."""
+    ``scatter`` has the squared deviations of each entry's draws from their mean, on [-1, 1].
+    """
+
+    scatter: Array
+
+    @classmethod
+    def _of(
+        cls, observations: Observations, groups: Groups, other: IntArray, other_ids: IntArray, target: Array
+    ) -> Self:
+        side = Side._of(observations, groups, other, other_ids, target)
+        scatter = observations.unit.squared_error_to_unit(observations.scatter[groups.order])
+        return cls(side.groups, side.other, side.target, side.weight, scatter)
+
+    def solve(self, prior: Belief, fixed: Belief, noise: float, quietness: Quietness) -> Solved:
+        """The best belief of this side's groups under ``prior`` given the other side's, at a quietness."""
+        weighted = self._weighted(quietness.mean, fixed)
         P, prior_means = noise * prior.precision, self.prior_means(prior.link)
-        spread, squares, of_biases = self._moments(fixed)
+        spread, squares, of_biases = weighted._moments(fixed)
         pull = prior_means @ P
-        solution, value = self.regress(fixed.mean, spread, P, pull)
+        solution, value = weighted.regress(fixed.mean, spread, P, pull)
         unseen = np.diag(np.linalg.inv(prior.precision))
         variance = np.vstack([noise / (squares + np.diag(P)), unseen])
         x = solution[:-1]
         error = value - np.sum(x * (x @ P - 2 * pull)) + of_biases + np.sum(variance[:-1] * squares)
-        belief = replace(prior, ids=self.groups.ids, mean=solution, variance=variance)
-        return Solved(belief, float(error), self._bound(belief, prior_means))
+        error += np.dot(weighted.weight / self.weight, self._within)
+        belief = Belief(self.groups.ids, solution, variance, prior.precision, prior.link, quietness)
+        return Solved(belief, float(error), self._bound(belief, prior_means) + quietness.bound)
+
+    def settle(self, prior: Belief, fixed: Belief, noise: float) -> Belief:
+        """The belief of groups of whose noise nothing is known yet, and how quiet they are, by turns."""
+        quietness = Quietness.unknown(self.draws, prior.quietness.strength)
+        for _ in range(SETTLING_STEPS):
+            belief = self.solve(prior, fixed, noise, quietness).belief
+            quietness = quietness.after(self.errors(belief, fixed, noise))
+        return self.solve(prior, fixed, noise, quietness).belief
+
+    def errors(self, belief: Belief, fixed: Belief, noise: float) -> Array:
+        """E of the squared errors over each group's entries, each times the other group's quietness over the noise."""
+        total = np.empty(len(self.groups))
+        tables = belief.mean, belief.variance, fixed.mean, fixed.variance
+        quiet = fixed.quietness.mean[self.other]
+        self.over(sum_errors, self.weight * quiet, self.target, *tables, total)
+        return (total + np.add.reduceat(self._within * quiet, self.groups.starts[:-1])) / noise
 
     def covariances(self, prior: Belief, fixed: Belief, noise: float) -> Array:
         """s2 (F + E + s2 L)^-1 of each group, and last the prior's L^-1."""
-        return noise * self.inverses_of(fixed.mean, self._moments(fixed)[0], noise * prior.precision)
+        weighted = self._weighted(lent(prior.ids, prior.quietness.mean, self.groups.ids), fixed)
+        return noise * weighted.inverses_of(fixed.mean, weighted._moments(fixed)[0], noise * prior.precision)
+
+    def _weighted(self, quiet: Array, fixed: Belief) -> Self:
+        """The same entries with weights c_t E s_i E t_j; ``quiet`` has the E s_i of this side's groups."""
+        weight = self.weight * np.repeat(quiet[:-1], self.groups.sizes) * fixed.quietness.mean[self.other]
+        return replace(self, weight=weight)
+
+    @cached_property
+    def draws(self) -> Array:
+        """How many draws each group has."""
+        return np.asarray(np.add.reduceat(self.weight, self.groups.starts[:-1]))
+
+    @cached_property
+    def _within(self) -> Array:
+        """Squared error that no completion can lower, of repeats that differ, and a floor under the noise."""
+        return self.scatter + LEAST_NOISE * self.weight
 
     def _moments(self, fixed: Belief) -> tuple[Array, Array, float]:
         """Of each group the diagonals of E and F + E; of all, the variance of the other side's biases."""

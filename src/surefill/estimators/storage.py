@@ -20,6 +20,7 @@ from surefill.completion import (
     TableCompletion,
     TraceNormCompletion,
 )
+from surefill.completion.quietness import Quietness
 from surefill.completion.variational import Belief
 from surefill.coverage.algorithms import Certificate, CoverageProgram, PosteriorVariance, SeenRows
 from surefill.coverage.factored_confidence import FactoredConfidence
@@ -55,8 +56,8 @@ STORABLE: dict[str, Any] = {
         CountVariance, CoverageProgram, Evidence, ExternalCompletion, FactorCompletion, FactoredConfidence, FactorModel,
         FittedRisk, FittedRows, GivenPropensity, Guarantee, IterativeSVD, LowRankCompletion, MarginalPropensity,
         MaxNormCompletion, MaxNormFit, NoiseFactors, Observations, OptimalityGap, PartialCompletion,
-        PosteriorConfidence, PosteriorVariance, RiskCurve, RiskModel, SeenRows, Selection, SelectionPlan, SoftImpute,
-        Status, TableCompletion, TargetWeights, TraceNormCompletion, UnitMap,
+        PosteriorConfidence, PosteriorVariance, Quietness, RiskCurve, RiskModel, SeenRows, Selection, SelectionPlan,
+        SoftImpute, Status, TableCompletion, TargetWeights, TraceNormCompletion, UnitMap,
     )
 }  # fmt: skip
 """Every kind of object that a model file may hold; nothing else is ever built from a file."""
