@@ -11,7 +11,7 @@ from scipy.linalg import cholesky, solve_triangular
 from scipy.optimize import lsq_linear
 
 from surefill.loop import Status
-from surefill.risk.noise_factors import NoiseSide
+from surefill.risk.noise_factors import NoiseFactors, NoiseSide
 from surefill.risk.smooth_curve import roughness
 
 Array = NDArray[np.float64]
@@ -25,8 +25,8 @@ class NoiseFit:
     """State: coefficients t, factors of rows and columns, what every entry's own residual had no part in, its fit."""
 
     coefficients: Array
-    row_factors: Array
-    col_factors: Array
+    rows: NoiseFactors
+    cols: NoiseFactors
     left_out: Array
     loss: float
     gain: float
@@ -82,15 +82,15 @@ class Backfitting:
         """No factors, the variance as it is but for one scale."""
         t, w, (rows, cols) = self.prior.copy(), self.sides[0].weight, self.sides
         t[self.n_slopes :] = np.log(np.average(self.squared_residuals / np.exp(self.features @ t), weights=w))
-        a, b = np.ones(len(rows.ids) + 1), np.ones(len(cols.ids) + 1)
-        return NoiseFit(t, a, b, np.ones(len(w)), np.inf, np.inf)
+        nothing = NoiseFactors.none(rows.ids), NoiseFactors.none(cols.ids)
+        return NoiseFit(t, *nothing, np.ones(len(w)), np.inf, np.inf)
 
     def step(self, state: NoiseFit) -> NoiseFit:
         """Row factors, column factors, then coefficients."""
         (rows, cols), t = self.sides, state.coefficients
         ratio = self.squared_residuals / np.exp(self.features @ t)
-        a, a_left_out = rows.shrunk(ratio / state.col_factors[cols.group])
-        b, b_left_out = cols.shrunk(ratio / a[rows.group])
+        a, a_left_out = rows.shrunk(ratio / state.cols.of(cols.group, cols.predicted))
+        b, b_left_out = cols.shrunk(ratio / a.of(rows.group, rows.predicted))
         left_out = a_left_out * b_left_out
         loss = self.loss(t, left_out)
         return NoiseFit(self._scored(t, left_out), a, b, left_out, loss, state.loss - loss)

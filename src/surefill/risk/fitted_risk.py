@@ -18,13 +18,13 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class FittedRisk:
-    """risk_ij = v_ij^slopes[0] exp(slopes[1] (1 - C_ij)) exp(curve(M_ij)) a_i b_j, in the user's squared units:
+    """risk_ij = v_ij^slopes[0] exp(slopes[1] (1 - C_ij)) exp(curve(M_ij)) a_i(M_ij) b_j(M_ij), in squared units:
 
     the expected squared difference between a new draw at (i, j) and its prediction M_ij, noise included. v is the
     completion's variance, or a count of draws where it has none, C the confidence where one was given, a and b say
-    how noisy the row and the column are. The curve is linear between its knots and flat beyond. Slopes are at least
-    0, so that risk rises with v, a and b and falls with C. It is always above 0. A row or column never seen has
-    factor 1, as if it were like most, and the variance of the prior.
+    how noisy the row and the column are, and whether more so where predictions are high. The curve is linear between
+    its knots and flat beyond. Slopes are at least 0, so that risk rises with v and falls with C. It is always above 0.
+    A row or column never seen has factor 1, as if it were like most, and the variance of the prior.
     """
 
     evidence: Evidence
@@ -48,12 +48,12 @@ class FittedRisk:
 
     def at(self, rows: ArrayLike, cols: ArrayLike) -> NDArray[np.float64]:
         """Expected squared error at the pairs (rows[t], cols[t]), at the cost of one prediction and variance each."""
-        curve = np.interp(self.evidence.completion.at(rows, cols), self.knots, self.heights)
+        predicted = self.evidence.completion.at(rows, cols)
+        curve = np.interp(predicted, self.knots, self.heights)
         level = np.exp(self.evidence.monotone(rows, cols) @ self.slopes + curve)
-        return np.asarray(level * self.rows.at(rows) * self.cols.at(cols))
+        return np.asarray(level * self.rows.at(rows, predicted) * self.cols.at(cols, predicted))
 
     def fold_in(self, observations: Observations) -> Self:
         """The risk of other rows, seen at ``observations``: they have factor 1, as if they were like most."""
         ids = observations.by_row.ids
-        others = NoiseFactors(ids, np.ones(len(ids) + 1))
-        return replace(self, evidence=self.evidence.fold_in(observations), rows=others)
+        return replace(self, evidence=self.evidence.fold_in(observations), rows=NoiseFactors.none(ids))

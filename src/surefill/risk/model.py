@@ -15,7 +15,7 @@ from surefill.loop import ProgressCallback, run
 from surefill.risk.backfitting import Backfitting
 from surefill.risk.cross_fitting import CrossFitted, Evidence
 from surefill.risk.fitted_risk import FittedRisk
-from surefill.risk.noise_factors import NoiseFactors, NoiseSide
+from surefill.risk.noise_factors import NoiseSide
 from surefill.risk.smooth_curve import hats, knots_for
 
 MOST_KNOTS, ENTRIES_PER_KNOT = 10, 20
@@ -25,13 +25,14 @@ TOLERANCE, MOST_STEPS = 1e-4, 50
 
 @dataclass(frozen=True)
 class RiskModel:
-    """E (y - M_ij)^2 = v_ij^s exp(curve(M_ij)) a_i b_j for a new draw y at any entry, in the user's squared units.
+    """E (y - M_ij)^2 = v_ij^s exp(curve(M_ij)) a_i(M_ij) b_j(M_ij) for a new draw y, in the user's squared units.
 
     Each fold of the observed cells is predicted by a completion of the others. The squared errors of these
     predictions, never of cells a completion was fitted on, teach the model: the slope s >= 0 of the completion's own
     variance v, a smooth curve of the prediction M (errors shrink near the bounds), and how noisy each row and each
-    column is, a_i and b_j, drawn towards 1 the more the less was seen. While s and the curve are learnt, the factors
-    a_i and b_j of a cell leave its own residual out. Counts enter through v and through the shrinkage.
+    column is, a_i(M) = a_i exp(d_i (M - c_i)) and b_j likewise, drawn towards 1 the more the less was seen: some
+    people are hard to foretell in what they like, others in what they dislike. While s and the curve are learnt, the
+    factors of a cell leave its own residual out. Counts enter through v and through the shrinkage.
 
     The cost is ``n_folds`` completions, and O(cells) for the rest. Nothing is promised: the risk is an estimate, for
     entries that are to be predicted as the observed cells were, and from random folds it learns nothing of blocks of
@@ -90,7 +91,10 @@ def _learnt(cells: CrossFitted, evidence: Evidence, least: float, progress: Prog
     """The model that fits the residuals of ``cells``, each made ``least`` larger, for use with ``evidence``."""
     n_slopes, n_knots = cells.monotone.shape[1], min(MOST_KNOTS, 2 + len(cells.rows) // ENTRIES_PER_KNOT)
     knots = knots_for(cells.predicted, n_knots)
-    sides = NoiseSide.of(cells.rows, cells.counts), NoiseSide.of(cells.cols, cells.counts)
+    sides = (
+        NoiseSide.of(cells.rows, cells.counts, cells.predicted),
+        NoiseSide.of(cells.cols, cells.counts, cells.predicted),
+    )
     centre = np.average(cells.monotone, axis=0, weights=cells.counts)
     features = np.column_stack([cells.monotone - centre, hats(cells.predicted, knots)])
     solver = Backfitting(features, n_slopes, cells.squared_residuals + least, sides, TOLERANCE)
@@ -98,8 +102,8 @@ def _learnt(cells: CrossFitted, evidence: Evidence, least: float, progress: Prog
     slopes, heights = fit.coefficients[:n_slopes], fit.coefficients[n_slopes:]
     return FittedRisk(
         evidence=evidence,
-        rows=NoiseFactors(sides[0].ids, fit.row_factors),
-        cols=NoiseFactors(sides[1].ids, fit.col_factors),
+        rows=fit.rows,
+        cols=fit.cols,
         slopes=slopes,
         knots=knots,
         heights=heights - slopes @ centre,

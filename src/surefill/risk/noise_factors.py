@@ -1,8 +1,10 @@
-"""How much noisier than expected each row (or column) is: means of squared residuals, shrunk by how little was seen."""
+"""How much noisier than expected each row (or column) is, and whether more so where its predictions are high."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,56 +18,88 @@ Array = NDArray[np.float64]
 CREDIBILITIES = (*(2.0**power for power in range(15)), 1e9)
 """How many draws the prior may count for; with the last one, rows (or columns) do not differ."""
 
+LARGEST_RATIO, LARGEST_TILT = 5.0, 1.0
+TINY, ROUNDING = 1e-300, 1e-12
+
 
 @dataclass(frozen=True, eq=False)
 class NoiseFactors:
-    """``factors[g]`` multiplies the risk in the row (or column) ``ids[g]``; the last one, 1, is for all others."""
+    """a_g exp(d_g (M - c_g)) multiplies the risk of an entry predicted M in the row (or column) ``ids[g]``.
+
+    ``factors`` a, ``slopes`` d and ``centres`` c have a last line, 1, 0 and 0, for rows without data. The exponent is
+    cut to [-1, 1].
+    """
 
     ids: IntArray
     factors: Array
+    slopes: Array
+    centres: Array
 
     def __post_init__(self) -> None:
-        positive = bool(np.isfinite(self.factors).all() and (self.factors > 0).all())
-        if len(self.factors) != len(self.ids) + 1 or not positive:
+        tables = self.factors, self.slopes, self.centres
+        fits = all(len(table) == len(self.ids) + 1 and np.isfinite(table).all() for table in tables)
+        if not (fits and (self.factors > 0).all()):
             raise InputError("noise factors need one finite number above 0 per row or column, and one for the rest.")
 
-    def at(self, indices: ArrayLike) -> Array:
-        """The factor of each given row (or column)."""
-        found: Array = self.factors[locate(self.ids, np.asarray(indices))]
-        return found
+    @classmethod
+    def none(cls, ids: IntArray) -> Self:
+        """All 1."""
+        nothing = np.zeros(len(ids) + 1)
+        return cls(ids, nothing + 1.0, nothing, nothing)
+
+    def at(self, indices: ArrayLike, predicted: Array) -> Array:
+        """The factor of each given row (or column), at these predictions."""
+        return self.of(locate(self.ids, np.asarray(indices)), predicted)
+
+    def of(self, groups: NDArray[np.int64], predicted: Array) -> Array:
+        """The same for positions among ``ids``; -1 is a row without data."""
+        return self.factors[groups] * _tilt(self.slopes[groups], predicted - self.centres[groups])
 
 
 @dataclass(frozen=True, eq=False)
 class NoiseSide:
-    """The rows (or columns) of a sample: ``group`` is that of each entry, ``weight`` how many draws the entry is."""
+    """The rows (or columns) of a sample: each entry's ``group``, ``weight`` in draws, and what was ``predicted``."""
 
     ids: IntArray
     group: NDArray[np.int64]
     weight: Array
+    predicted: Array
 
     @classmethod
-    def of(cls, indices: IntArray, counts: NDArray[np.int64]) -> NoiseSide:
+    def of(cls, indices: IntArray, counts: NDArray[np.int64], predicted: Array) -> Self:
         """Entries grouped by ``indices``."""
         groups = Groups.of(indices)
-        return cls(groups.ids, groups.locate(indices), counts.astype(np.float64))
+        return cls(groups.ids, groups.locate(indices), counts.astype(np.float64), predicted)
 
-    def shrunk(self, ratio: Array) -> tuple[Array, Array]:
-        """a_g = (k + sum_t w_t s_t) / (k + sum_t w_t) of each group, and for each entry the same without itself.
+    def shrunk(self, ratio: Array) -> tuple[NoiseFactors, Array]:
+        """The factors of each group, and for each entry those of its group without the entry itself.
 
         s_t is the entry's ``ratio`` of squared residual to what is expected of it whichever its group, over the mean
-        of all, so that factors lie around 1; k, the credibility, is how many draws the prior a_g = 1 counts for. This
-        is the mean of the posterior where residuals are normal and a_g is from an inverse gamma distribution of mean 1.
+        of all, so that factors lie around 1; k, the credibility, is how many draws the prior a_g = 1 counts for:
+
+            a_g = (k + sum_t w_t s_t) / (k + sum_t w_t)
+            d_g = sum_t w_t (s_t / a_g) (M_t - c_g) / (k' V + sum_t w_t (M_t - c_g)^2),     c_g the mean of the M_t.
+
+        The first is the mean of the posterior where residuals are normal and a_g is from an inverse gamma distribution
+        of mean 1. The second is one step of Fisher's scoring from 0 under a normal prior; V is the variance of
+        predictions within groups, k' counts draws too, and ratios are cut at 5, for one outlier would set a slope.
         """
         s = ratio / np.average(ratio, weights=self.weight)
         k = self.credibility(s)
+        left_out = self._left_out(s, k)
         factors = (k + self._sums(self.weight * s)) / (k + self._sums(self.weight))
-        return np.append(factors, 1.0), self._left_out(s, k)
+        slopes, centres, tilts = self._tilted(np.minimum(s, LARGEST_RATIO * factors[self.group]), k, s / left_out)
+        lines = np.append(factors, 1.0), np.append(slopes, 0.0), np.append(centres, 0.0)
+        return NoiseFactors(self.ids, *lines), left_out * tilts
 
     def credibility(self, ratio: Array) -> float:
         """The k of ``CREDIBILITIES`` with the least sum_t w_t (log a_t + s_t / a_t), a_t without the entry itself."""
+        return self._best(ratio, lambda k: self._left_out(ratio, k))
+
+    def _best(self, ratio: Array, left_out: Callable[[float], Array]) -> float:
         loss = []
         for k in CREDIBILITIES:
-            a = self._left_out(ratio, k)
+            a = left_out(k)
             loss.append(float(self.weight @ (np.log(a) + ratio / a)))
         return CREDIBILITIES[int(np.argmin(loss))]
 
@@ -74,5 +108,41 @@ class NoiseSide:
         others: Array = np.maximum(total - self.weight * ratio, 0.0)
         return (k + others) / (k + size - self.weight)
 
+    def _tilted(self, s: Array, k: float, ratio: Array) -> tuple[Array, Array, Array]:
+        """d_g, c_g, and for each entry exp(d_g (M - c_g)) without itself; ``ratio`` is what is left to explain."""
+        middle = float(np.average(self.predicted, weights=self.weight))
+        M, w = self.predicted - middle, self.weight
+        terms = np.stack([w, w * M, w * M**2, w * s, w * s * M])
+        sums = np.stack([self._sums(term) for term in terms])
+        others = sums[:, self.group] - terms
+        within = float(_spreads(sums).sum() / w.sum())
+
+        def left_out(k_of_slope: float) -> Array:
+            slopes, centres = _slopes(others, k, k_of_slope * within)
+            return _tilt(slopes, M - centres)
+
+        best = self._best(ratio, left_out)
+        slopes, centres = _slopes(sums, k, best * within)
+        return slopes, centres + middle, left_out(best)
+
     def _sums(self, of_entry: Array) -> Array:
         return np.bincount(self.group, of_entry, len(self.ids)).astype(np.float64)
+
+
+def _slopes(sums: Array, k: float, prior: float) -> tuple[Array, Array]:
+    """d and c of groups of which sums of w, w M, w M^2, w s and w s M are given; ``prior`` is k' V."""
+    n, x, _, s, sx = sums
+    centres = x / np.maximum(n, TINY)
+    covariance, level = sx - s * centres, (k + s) / (k + n)
+    return covariance / (level * np.maximum(prior + _spreads(sums), TINY)), centres
+
+
+def _spreads(sums: Array) -> Array:
+    """sum_t w_t (M_t - c)^2 of groups; of those of one entry exactly 0."""
+    n, x, xx, _, _ = sums
+    spread = xx - x**2 / np.maximum(n, TINY)
+    return np.asarray(np.where(spread > ROUNDING * xx, spread, 0.0))
+
+
+def _tilt(slopes: Array, off_centre: Array) -> Array:
+    return np.asarray(np.exp(np.clip(slopes * off_centre, -LARGEST_TILT, LARGEST_TILT)))
