@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -14,12 +14,16 @@ from surefill.coverage.confidence import Confidence, DenseConfidence
 from surefill.coverage.conic import ConicAnswer
 from surefill.coverage.factored_confidence import FactoredConfidence
 from surefill.coverage.games import WarmStart
+from surefill.coverage.order import plot_confidence
 from surefill.coverage.searched import Mixture
 from surefill.loop import Outcome, Status
 from surefill.spaces.classes import MaxNorm
 from surefill.spaces.factored import FactoredAdversary
 from surefill.spaces.limits import row_blocks
 from surefill.spaces.version_space import Adversary, VersionSpace
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 class CoverageStatus(enum.Enum):
@@ -70,6 +74,10 @@ class Coverage:
             f"Coverage({self.coverage:.6g} of {m * n} cells, at most {self.upper_bound:.6g} possible, "
             f"gap {self.gap:.2g}, {self.standing})"
         )
+
+    def plot(self, ax: Axes | None = None, order: bool = True) -> Axes:
+        """A heat map of C, in an order in which blocks show; of a large matrix, of rows and columns drawn at random."""
+        return plot_confidence(self.confidence, ax, order)
 
 
 def _result(space: VersionSpace, gamma: float, **found: Any) -> Coverage:

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from surefill.data.files import check_folder, replacing
 from surefill.datasets import Simulation
-from surefill.errors import InputError, MissingExtraError
+from surefill.errors import InputError
 from surefill.estimators import PartialCompletion
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from surefill.plots import require_matplotlib, show_image
 
 Array = NDArray[np.float64]
 
-NOTHING = "#d9d9d9"
 SUFFIXES = (".png", ".svg", ".pdf")
 
 
@@ -29,8 +25,7 @@ def check_picture_target(path: str | Path) -> str:
     check_folder(target)
     if target.suffix.lower() not in SUFFIXES:
         raise InputError(f"{target} must end in one of {', '.join(SUFFIXES)}, which says how to draw it.")
-    if importlib.util.find_spec("matplotlib") is None:
-        raise MissingExtraError("drawing pictures", "report")
+    require_matplotlib()
     return target.suffix.lower().removeprefix(".")
 
 
@@ -45,7 +40,7 @@ def draw_blocks(simulation: Simulation, result: PartialCompletion, path: str | P
     for column, (title, matrix, palette, limits) in enumerate(panels):
         shown: Any = None
         for axis, image in zip(axes[:, column], (matrix, matrix[np.ix_(*order)]), strict=True):
-            shown = _show(axis, image, palette, limits)
+            shown = show_image(axis, image, palette, limits)
         axes[0, column].set_title(title, fontsize=12)
         figure.colorbar(shown, ax=axes[:, column], orientation="horizontal", shrink=0.8, aspect=30, pad=0.02)
     axes[0, 0].set_ylabel("as given", fontsize=12)
@@ -64,10 +59,3 @@ def _panels(simulation: Simulation, result: PartialCompletion) -> list[tuple[str
         ("confidence", confidence, "cividis", (0.0, 1.0)),
         ("kept", kept, "PuOr", values),
     ]
-
-
-def _show(axis: Axes, image: Array, palette: str, limits: tuple[float, float]) -> Any:
-    axis.set_facecolor(NOTHING)
-    axis.set_xticks([])
-    axis.set_yticks([])
-    return axis.imshow(image, cmap=palette, vmin=limits[0], vmax=limits[1], interpolation="nearest")
