@@ -8,13 +8,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from html import escape
 
-CELL = "text-align:left;vertical-align:top;padding:.15em 1.2em .15em 0;background:transparent"
+PLAIN = "color:inherit;font-size:inherit;background:transparent;border:0"
+CELL = f"{PLAIN};text-align:left;vertical-align:top;padding:.15em 1.2em .15em 0"
 RULE = "border:0;border-left:3px solid currentColor;padding-left:.8em;max-width:60em"
 
 
 def card(title: str, sentence: str, facts: Mapping[str, object]) -> str:
     """A title, the sentence that matters most, then one line for each fact."""
-    rows = "".join(f'<tr><th style="{CELL}">{_text(name)}</th>{_cell(fact)}</tr>' for name, fact in facts.items())
+    rows = "".join(
+        f'<tr><th style="{CELL};white-space:nowrap">{_text(name)}</th>{_cell(fact)}</tr>'
+        for name, fact in facts.items()
+    )
     return _framed(title, sentence, rows)
 
 
@@ -28,7 +32,7 @@ def table(title: str, sentence: str, header: Sequence[object], lines: Sequence[S
 def _framed(title: str, sentence: str, rows: str) -> str:
     return (
         f'<div style="{RULE}"><strong>{_text(title)}</strong><p style="margin:.3em 0">{_text(sentence)}</p>'
-        f'<table style="border:0;border-collapse:collapse;margin:0"><tbody>{rows}</tbody></table></div>'
+        f'<table style="{PLAIN};border-collapse:collapse;margin:0"><tbody>{rows}</tbody></table></div>'
     )
 
 

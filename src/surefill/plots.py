@@ -80,7 +80,7 @@ def plot_risk_coverage(
 
 
 def plot_calibration(loss: ArrayLike, risk: ArrayLike, ax: Axes | None = None) -> Axes:
-    """Predicted risk against the mean loss seen, by tenths of the entries in order of risk; bars are standard errors."""
+    """Predicted risk against the mean loss seen, by tenths of the entries; bars are standard errors."""
     ax = axes_or_new(ax, (5.0, 4.6))
     losses, risks = np.asarray(loss, dtype=np.float64), np.asarray(risk, dtype=np.float64)
     table = calibration_by_decile(losses, risks, min(10, len(losses)))
@@ -112,7 +112,7 @@ def plot_matrix(
 ) -> Axes:
     """A heat map, grey where ``image`` is NaN; ``shape`` is that of the matrix it was taken from."""
     ax = axes_or_new(ax)
-    ax.get_figure().colorbar(show_image(ax, image, palette, limits), ax=ax, label=name)
+    ax.figure.colorbar(show_image(ax, image, palette, limits), ax=ax, label=name)
     ax.set(xlabel=_named("columns", image.shape[1], shape[1]), ylabel=_named("rows", image.shape[0], shape[0]))
     return ax
 

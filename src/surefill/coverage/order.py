@@ -2,11 +2,12 @@
 
 With A >= 0 and d, e its row and column sums, rows and columns are placed by the leading singular vectors of
 (D + tau)^-1/2 A (E + tau)^-1/2, tau the mean sum. k blocks with little between them give k large singular values and
-small ones after, so the number of groups is where the singular values fall most.
+small ones after, so the number of groups is where the singular values after the first, always large, fall most.
 """
 
 from __future__ import annotations
 
+import random
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 Order = NDArray[np.int64]
 Array = NDArray[np.float64]
 
-MOST_GROUPS, LEAST_FALL = 8, 1e-6
+MOST_GROUPS, LEAST_FALL = 8, 0.08
 MOST_SHOWN = 600
 """Rows and columns of a view; beyond that many they are drawn at random, so that nothing m x n is formed."""
 
@@ -57,8 +58,7 @@ def some_indices(size: int, most: int) -> Order:
     """0 .. size - 1, or ``most`` of them drawn at random, rising; memory grows with ``most`` alone."""
     if size <= most:
         return np.arange(size)
-    drawn = np.unique(np.random.default_rng(0).integers(size, size=2 * most))
-    return np.sort(np.random.default_rng(1).permutation(drawn)[:most])
+    return np.array(sorted(random.Random(0).sample(range(size), most)), dtype=np.int64)
 
 
 def block_order(matrix: ArrayLike) -> tuple[Order, Order]:
@@ -84,10 +84,10 @@ def co_cluster(A: Array) -> tuple[Order, Order]:
     d, e = A.sum(axis=1), A.sum(axis=0)
     scale = np.sqrt(np.multiply.outer(d + d.mean(), e + e.mean()))
     left, values, right = np.linalg.svd(np.divide(A, scale, out=np.zeros(A.shape), where=scale > 0), False)
-    falls = values[:MOST_GROUPS] - np.r_[values[1:], 0.0][:MOST_GROUPS]
-    n_groups = int(np.argmax(falls)) + 1 if falls.max() > LEAST_FALL else 1
-    if n_groups == 1:
+    falls = -np.diff(values, append=0.0)[1:MOST_GROUPS]
+    if falls.max(initial=0.0) < LEAST_FALL:
         return np.zeros(m, np.int64), np.zeros(n, np.int64)
+    n_groups = int(np.argmax(falls)) + 2
     places = _directions(np.vstack([left[:, :n_groups], right[:n_groups].T]))
     groups = KMeans(n_groups, n_init=4, random_state=0).fit_predict(places)
     by_size = np.argsort(np.argsort(-np.bincount(groups, minlength=n_groups), kind="stable"))
@@ -98,4 +98,4 @@ def co_cluster(A: Array) -> tuple[Order, Order]:
 def _directions(places: Array) -> Array:
     """Scaled to length 1: a row of little weight lies in its group's direction, nearer to the origin."""
     lengths = np.linalg.norm(places, axis=1, keepdims=True)
-    return np.divide(places, lengths, out=np.zeros_like(places), where=lengths > 1e-12)
+    return np.asarray(np.divide(places, lengths, out=np.zeros_like(places), where=lengths > 1e-12))

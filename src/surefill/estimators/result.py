@@ -15,6 +15,7 @@ from surefill.coverage.confidence import some_cells
 from surefill.coverage.order import View, plot_confidence
 from surefill.data import Observations
 from surefill.errors import invalid_parameter, is_number
+from surefill.notebook import card
 from surefill.plots import plot_calibration, plot_matrix, plot_risk_coverage
 from surefill.risk import (
     Calibration,
@@ -32,6 +33,7 @@ from surefill.risk.plan import within
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+HTML_SAMPLE = 50_000
 PICKED_LATER = (
     " This holds for a tolerance settled without looking at the calibration entries; it does not for one picked "
     "because of how much it keeps."
@@ -140,7 +142,7 @@ class PartialCompletion:
         return plot_calibration(self.calibration.loss, self.calibration.risk, ax)
 
     def plot_confidence(self, ax: Axes | None = None, order: bool = True) -> Axes:
-        """A heat map of confidences, in an order in which blocks show; at most 600 rows and columns, drawn at random."""
+        """Confidences, in an order in which blocks show; of at most 600 rows and columns, drawn at random."""
         return plot_confidence(self.confidence, ax, order)
 
     def plot_kept(self, ax: Axes | None = None, order: bool = True) -> Axes:
@@ -158,6 +160,19 @@ class PartialCompletion:
             confidence=self.confidence.fold_in(observations),
             risk=self.risk.fold_in(observations),
         )
+
+    def _repr_html_(self) -> str:
+        """The promise first, then what it rests on, for notebooks."""
+        (m, n), selection = self.completion.shape, self.selection
+        facts = {
+            "kept": f"{self.kept_share(HTML_SAMPLE):.1%} of {m:,} x {n:,} entries",
+            "on cells left out": selection.sentence,
+            "confidence": self.certificate.sentence,
+            "holds over": self.guarantee.holds_over,
+            "not promised": self.guarantee.not_promised,
+            "seconds": f"{sum(self.timings.values()):.1f}",
+        }
+        return card("PartialCompletion", self.guarantee.sentence, facts)
 
     def summary(self, observations: Observations) -> dict[str, object]:
         """What was found, as plain numbers and sentences ready for JSON."""
