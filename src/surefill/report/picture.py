@@ -55,7 +55,7 @@ def draw_blocks(simulation: Simulation, result: PartialCompletion, path: str | P
 def _panels(simulation: Simulation, result: PartialCompletion) -> list[Panel]:
     completion, confidence = result.completion.dense(), result.confidence.dense()
     kept, error = result.keeps_dense(), (completion - simulation.truth) ** 2
-    error_kept = f"mean squared error {error[kept].mean():.3f}" if kept.any() else "nothing"
+    error_kept = f"mean squared error {error[kept].mean():.3f}, rest empty" if kept.any() else "nothing"
     values, filled = simulation.observations.bounds, np.where(kept, completion, np.nan)
     return [
         ("what was seen", "nobody rates the other group's films", simulation.observations.dense(), "PuOr", values),
