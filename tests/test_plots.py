@@ -128,7 +128,7 @@ class Huge:
     shape = (10**9, 10**9)
 
     def block(self, rows, cols):
-        return np.exp(-np.add.outer(np.asarray(rows), np.asarray(cols)) / 10**9)
+        return np.exp(np.add.outer(np.asarray(rows), np.asarray(cols)) / 10**9 - 2)
 
 
 def test_a_view_of_a_huge_matrix_is_small():

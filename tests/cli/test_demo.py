@@ -78,11 +78,15 @@ def test_where_nothing_is_kept_nothing_is_made_up():
 
 
 def test_errors_are_against_the_truth():
-    hidden = make_hidden_digits(100)
-    fitted = PartialCompleter(8.0, confidence="posterior").fit(hidden.observations).result_
+    hidden = make_hidden_digits(160)
+    fitted = PartialCompleter(10.0, confidence="posterior").fit(hidden.observations).result_
     where = np.nonzero(~hidden.shown)
-    by_hand = np.mean((fitted.values_at(*where) - hidden.truth[where]) ** 2)
-    assert measure_digits(hidden, fitted)["error_hidden"] == pytest.approx(by_hand)
+    error, kept = (fitted.values_at(*where) - hidden.truth[where]) ** 2, fitted.keeps(*where)
+    measured = measure_digits(hidden, fitted)
+    assert 0 < kept.mean() < 1
+    assert measured["error_hidden"] == pytest.approx(error.mean())
+    assert measured["error_hidden_kept"] == pytest.approx(error[kept].mean())
+    assert measured["error_hidden_not_kept"] == pytest.approx(error[~kept].mean())
 
 
 def test_a_folder_that_cannot_be_is_refused_before_the_work(tmp_path, capsys, monkeypatch):

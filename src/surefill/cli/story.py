@@ -92,6 +92,7 @@ def measure_digits(hidden: HiddenDigits, result: PartialCompletion) -> dict[str,
         "error_holes_not_kept": _mean(error[holes & ~kept]),
         "error_hidden": _mean(error[unknowable]),
         "error_hidden_kept": _mean(error[unknowable & kept]),
+        "error_hidden_not_kept": _mean(error[unknowable & ~kept]),
         "error_hidden_by_mean": _mean(guess[unknowable]),
         "easy_share": float((~varies)[filled].mean()) if filled.any() else None,
         "error_not_easy": _mean(error[filled & varies]),
@@ -154,10 +155,10 @@ or lower, and seven in ten of these. No image ties the two halves together, and 
   pixels                 {told["holes"]:23,}   {told["hidden"]:15,}
   kept                   {told["kept_holes"]:23.0%}   {told["kept_hidden"]:15.0%}
   error where kept       {_number(told["error_holes_kept"]):>23}   {_number(told["error_hidden_kept"]):>15}
-  error where left blank {_number(told["error_holes_not_kept"]):>23}   {_number(told["error_hidden"]):>15}
+  error where left blank {_number(told["error_holes_not_kept"]):>23}   {_number(told["error_hidden_not_kept"]):>15}
 
-The tolerance was {told["tolerance"]:g}. In the hidden halves, guessing each pixel's mean has error \
-{_number(told["error_hidden_by_mean"])}.
+The tolerance was {told["tolerance"]:g}. In the hidden halves the completion has error \
+{_number(told["error_hidden"])}, guessing each pixel's mean {_number(told["error_hidden_by_mean"])}.
 {trivial}{told["selection"]}
 Guarantee: {told["guarantee"]} It is about pixels drawn like those seen; hidden halves are left to the confidence.
 Confidence: {told["certificate"]}
