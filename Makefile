@@ -9,8 +9,8 @@ SMURFF := .venv-smurff
 
 .PHONY: demo test test-validity setup lint bench bench-coverage bench-online bench-risk bench-stream docs lock clean
 
-demo: setup  ## the main job on a small matrix: numbers and a picture
-	$(BIN)/surefill demo -o surefill-demo.png
+demo: setup  ## the idea on a small matrix and on real images: numbers and two pictures in surefill-demo/
+	$(BIN)/surefill demo -o surefill-demo
 
 test: lint docs  ## what CI runs: lint, types, layers, tests with warnings as errors, doctests, prose that is code
 	$(BIN)/python -m pytest -q -n 2 tests

@@ -73,3 +73,12 @@ def test_intervals():
 def test_what_cannot_be_measured_is_refused(wrong):
     with pytest.raises(InputError):
         wrong()
+
+
+def test_a_weighted_curve_is_that_of_repeated_entries():
+    rng = np.random.default_rng(0)
+    loss, score, weight = rng.exponential(size=30), rng.integers(10, size=30), rng.integers(1, 5, size=30)
+    weighted = metrics.risk_coverage_curve(loss, score, weight)
+    repeated = metrics.risk_coverage_curve(np.repeat(loss, weight), np.repeat(score, weight))
+    np.testing.assert_allclose(weighted.coverage, repeated.coverage)
+    np.testing.assert_allclose(weighted.risk, repeated.risk)

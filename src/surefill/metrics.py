@@ -25,8 +25,10 @@ class RiskCoverageCurve:
     risk: Array
 
 
-def risk_coverage_curve(loss: ArrayLike, score: ArrayLike) -> RiskCoverageCurve:
+def risk_coverage_curve(loss: ArrayLike, score: ArrayLike, weight: ArrayLike | None = None) -> RiskCoverageCurve:
     """The mean loss of the most trusted entries, for every size at which no tie is broken.
+
+    With weights, shares and means are weighted by them.
 
     >>> curve = risk_coverage_curve([0.0, 1.0, 4.0, 3.0], [0.1, 0.2, 0.3, 0.3])
     >>> curve.coverage.tolist(), curve.risk.tolist()
@@ -36,7 +38,10 @@ def risk_coverage_curve(loss: ArrayLike, score: ArrayLike) -> RiskCoverageCurve:
     order = np.argsort(scores, kind="stable")
     ranked = scores[order]
     sizes = np.flatnonzero(np.r_[ranked[1:] > ranked[:-1], True]) + 1
-    return RiskCoverageCurve(sizes / len(losses), np.cumsum(losses[order])[sizes - 1] / sizes)
+    weights = np.ones(len(losses)) if weight is None else np.asarray(weight, dtype=np.float64)
+    _require_entries(losses, weights)
+    total = np.cumsum(weights[order])[sizes - 1]
+    return RiskCoverageCurve(total / total[-1], np.cumsum((weights * losses)[order])[sizes - 1] / total)
 
 
 def aurc(loss: ArrayLike, score: ArrayLike) -> float:

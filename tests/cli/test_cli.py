@@ -201,24 +201,6 @@ def test_interruption_leaves_nothing(ratings, tmp_path, capsys, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_demo_prints_numbers_and_draws_a_picture(tmp_path, capsys):
-    assert run("demo", "--size", 14, "--tolerance", 0.6, "--json", "-o", tmp_path / "demo.png") == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["kept_inside"] > 0.7
-    assert told["kept_outside"] < 0.05
-    assert told["error_kept"] < 0.5 * told["error_not_kept"]
-    assert (tmp_path / "demo.png").read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
-    assert run("demo", "--size", 8, "-o", tmp_path / "demo.png") == 0
-    said = capsys.readouterr().out
-    assert "within groups" in said
-    assert str(tmp_path / "demo.png") in said
-
-
-def test_demo_refuses_a_missing_folder_before_the_work(tmp_path, capsys):
-    assert run("demo", "-o", tmp_path / "no" / "demo.png") == 2
-    assert "does not exist" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize("command", [(), ("complete",), ("demo",), ("evaluate",)])
 def test_help_teaches_by_example(command, capsys):
     assert run(*command, "--help") == 0

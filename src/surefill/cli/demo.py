@@ -1,29 +1,26 @@
-"""``surefill demo``: the paper's Figure 1 on a small matrix, in numbers and a picture."""
+"""``surefill demo``: the idea on a matrix whose truth is known, then on real images, in numbers and pictures."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import click
-import numpy as np
 
 from surefill.cli.progress import ProgressBars
-
-if TYPE_CHECKING:
-    from surefill.datasets import Simulation
-    from surefill.estimators import PartialCompletion
+from surefill.cli.story import describe_blocks, describe_digits, tell_blocks, tell_digits
+from surefill.errors import InputError
 
 
-@click.command(short_help="See the idea on a small matrix.")
+@click.command(short_help="See the idea on a small matrix and on real images.")
 @click.option(
     "-o",
     "--output",
+    "folder",
     type=click.Path(path_type=Path),
-    default=Path("surefill-demo.png"),
+    default=Path("surefill-demo"),
     show_default=True,
-    help="Where to write the picture.",
+    help="Folder for the pictures; made if it is not there.",
 )
 @click.option(
     "--size",
@@ -37,82 +34,48 @@ if TYPE_CHECKING:
     type=click.FloatRange(min=0, min_open=True),
     default=0.25,
     show_default=True,
-    help="Largest mean squared error on the kept entries; values lie in [-1, 1].",
+    help="Largest mean squared error on the kept entries of the groups; values lie in [-1, 1].",
+)
+@click.option(
+    "--images",
+    type=click.IntRange(100, 1797),
+    default=400,
+    show_default=True,
+    help="How many handwritten digits.",
 )
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Same seed, same result.")
 @click.option("--json", "as_json", is_flag=True, help="Print the numbers as JSON.")
-def demo(output: Path, size: int, tolerance: float, seed: int, as_json: bool) -> None:
-    """Two groups of people rate only their own group's films, and the film and people order is shuffled.
+def demo(folder: Path, size: int, tolerance: float, images: int, seed: int, as_json: bool) -> None:
+    """What can be filled in, and what cannot, told twice.
 
-    What one group thinks of the other's films cannot be known. surefill is given the ratings alone, without the
-    groups, and has to find out which half of the matrix can be filled.
+    First, two groups of people rate only their own group's films, and the film and people order is shuffled. What one
+    group thinks of the other's films cannot be known. surefill is given the ratings alone, without the groups, and has
+    to find out which half of the matrix can be filled.
+
+    Then, handwritten digits of which each image shows only one half, with holes. The holes can be filled from other
+    images; the hidden halves cannot.
 
     \b
     Examples:
       surefill demo
-      surefill demo --size 30 --seed 1 -o figure1.png
+      surefill demo --size 30 --seed 1 -o pictures
     """
-    import surefill as sf
-    from surefill.report import check_picture_target, draw_blocks
+    from surefill.plots import require_matplotlib
 
-    check_picture_target(output)
-    simulation = sf.datasets.make_blocks((size, size), n_draws=3 * size * size, rank=2, noise=0.1, random_state=seed)
-    with ProgressBars() as bars, bars.stage("solving the coverage program"):
-        completer = sf.PartialCompleter(
-            tolerance=tolerance, confidence=sf.CoverageProgram(K=1.0, gamma=0.3), random_state=seed, progress=bars
-        ).fit(simulation.observations)
-    summary = _measure(simulation, completer.result_) | {"picture": str(output)}
-    draw_blocks(simulation, completer.result_, output)
-    click.echo(json.dumps(summary, indent=2) if as_json else describe(summary))
-
-
-def _measure(simulation: Simulation, result: PartialCompletion) -> dict[str, Any]:
-    confidence = result.confidence.dense()
-    kept, support = (
-        result.keeps_dense(),
-        simulation.support,
-    )
-    error = (result.completion.dense() - simulation.truth) ** 2
-    return {
-        "rows": simulation.observations.shape[0],
-        "columns": simulation.observations.shape[1],
-        "draws": simulation.observations.n_draws,
-        "cells_seen": len(simulation.observations),
-        "kept_inside": float(kept[support].mean()),
-        "kept_outside": float(kept[~support].mean()),
-        "confidence_inside": float(confidence[support].mean()),
-        "confidence_outside": float(confidence[~support].mean()),
-        "error_kept": float(error[kept].mean()) if kept.any() else None,
-        "error_not_kept": float(error[~kept].mean()) if not np.all(kept) else None,
-        "tolerance": result.selection.tolerance,
-        "selection": result.selection.sentence,
-        "certificate": result.certificate.sentence,
-        "guarantee": result.guarantee.sentence,
-        "seconds": result.timings,
-    }
+    require_matplotlib()
+    _make_folder(folder)
+    with ProgressBars() as bars:
+        with bars.stage("two groups of people"):
+            blocks = tell_blocks(size, tolerance, seed, bars, folder / "figure1.png")
+        if not as_json:
+            click.echo(describe_blocks(blocks) + "\n")
+        with bars.stage("handwritten digits"):
+            digits = tell_digits(images, seed, bars, folder / "digits.png")
+    click.echo(json.dumps({"figure1": blocks, "digits": digits}, indent=2) if as_json else describe_digits(digits))
 
 
-def describe(summary: dict[str, Any]) -> str:
-    """The numbers for a person."""
-    kept, rest = summary["error_kept"], summary["error_not_kept"]
-    return "\n".join(
-        [
-            f"{summary['rows']} people x {summary['columns']} films in two groups, shuffled; "
-            f"{summary['cells_seen']} cells seen in {summary['draws']} draws, all within the groups.",
-            "",
-            "                         within groups   across groups",
-            f"  mean confidence        {summary['confidence_inside']:13.2f}   {summary['confidence_outside']:13.2f}",
-            f"  share of cells kept    {summary['kept_inside']:13.0%}   {summary['kept_outside']:13.0%}",
-            "",
-            f"Mean squared error against the truth: {_number(kept)} on what was kept, {_number(rest)} on the rest; "
-            f"the tolerance was {summary['tolerance']:g}.",
-            summary["selection"],
-            f"Confidence: {summary['certificate']}",
-            f"Guarantee: {summary['guarantee']}",
-            f"Picture: {summary['picture']}",
-        ]
-    )
-
-
-def _number(value: float | None) -> str:
-    return "none" if value is None else f"{value:.3f}"
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(exist_ok=True)
+    except OSError as error:
+        raise InputError(f"the folder {folder} cannot be made: {error.strerror or error}.") from None

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from surefill.completion.display import completion_card
 from surefill.completion.side import Array
 from surefill.data.groups import IntArray, locate
 from surefill.errors import InputError
@@ -57,6 +58,9 @@ class BiasedProduct(ABC):
     def dense(self) -> NDArray[np.float64]:
         """The whole m x n matrix; only for matrices small enough to hold."""
         return self.block(np.arange(self.shape[0]), np.arange(self.shape[1]))
+
+    def _repr_html_(self) -> str:
+        return completion_card(self, self.shape)
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from surefill.completion.display import completion_card
 from surefill.completion.low_rank import LowRankCompletion
 from surefill.data import Observations
 from surefill.errors import InputError
@@ -58,6 +59,9 @@ class Cells(ABC):
     def dense(self) -> NDArray[np.float64]:
         """The whole m x n matrix; only for matrices small enough to hold."""
         return self.block(np.arange(self.shape[0]), np.arange(self.shape[1]))
+
+    def _repr_html_(self) -> str:
+        return completion_card(self, self.shape)
 
 
 @dataclass(frozen=True, eq=False)

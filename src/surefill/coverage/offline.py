@@ -11,6 +11,7 @@ from surefill.coverage.results import Coverage
 from surefill.coverage.solve import solve_coverage
 from surefill.data import Observations
 from surefill.errors import invalid_parameter
+from surefill.notebook import card
 from surefill.theory import ProgramParameters, SampleSize, compare_draws, efficient_parameters
 
 PROGRAMS = ("linear",)
@@ -42,6 +43,16 @@ class OfflineCompletion:
     def confidence(self) -> Confidence:
         """C in [0, 1]^(m x n)."""
         return self.coverage.confidence
+
+    def _repr_html_(self) -> str:
+        (m, n), found = self.completion.shape, self.coverage
+        facts = {
+            "coverage": f"{found.coverage:,.1f} of {m * n:,} cells, at most {found.upper_bound:,.1f} possible",
+            "standing": found.standing,
+            "error asked for": self.eps,
+            "delta": self.delta,
+        }
+        return card("OfflineCompletion", self.guarantee.sentence, facts)
 
     def __repr__(self) -> str:
         m, n = self.completion.shape

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -14,12 +14,23 @@ from surefill.coverage.confidence import Confidence, DenseConfidence
 from surefill.coverage.conic import ConicAnswer
 from surefill.coverage.factored_confidence import FactoredConfidence
 from surefill.coverage.games import WarmStart
+from surefill.coverage.order import plot_confidence
 from surefill.coverage.searched import Mixture
 from surefill.loop import Outcome, Status
+from surefill.notebook import card
 from surefill.spaces.classes import MaxNorm
 from surefill.spaces.factored import FactoredAdversary
 from surefill.spaces.limits import row_blocks
 from surefill.spaces.version_space import Adversary, VersionSpace
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+STANDINGS = {
+    "certified": "That they are safe is proved.",
+    "searched": "That they are safe is not proved: searches found nothing against them beyond what the status says.",
+}
 
 
 class CoverageStatus(enum.Enum):
@@ -70,6 +81,19 @@ class Coverage:
             f"Coverage({self.coverage:.6g} of {m * n} cells, at most {self.upper_bound:.6g} possible, "
             f"gap {self.gap:.2g}, {self.standing})"
         )
+
+    def _repr_html_(self) -> str:
+        (m, n), rank = self.confidence.shape, "no limit" if self.rank is None else self.rank
+        sentence = (
+            f"The confidences add up to {self.coverage:,.1f} of {m * n:,} cells; none that are safe add up to more "
+            f"than {self.upper_bound:,.1f}. "
+        ) + STANDINGS[self.standing]
+        facts = {"gap": f"{self.gap:.2%}", "K": self.K, "gamma": self.gamma, "beta": self.beta, "rank": rank}
+        return card("Coverage", sentence, {**facts, "reached": self.status.value})
+
+    def plot(self, ax: Axes | None = None, order: bool = True) -> Axes:
+        """A heat map of C, in an order in which blocks show; at most 600 rows and columns, drawn at random."""
+        return plot_confidence(self.confidence, ax, order)
 
 
 def _result(space: VersionSpace, gamma: float, **found: Any) -> Coverage:

@@ -129,6 +129,11 @@ class Observations:
             text += f", {self.disagreements} {cells} with differing repeats"
         return text + ")"
 
+    def _repr_html_(self) -> str:
+        from surefill.data.display import observations_table
+
+        return observations_table(self)
+
     @property
     def n_draws(self) -> int:
         """N of the paper: how many draws were made, repeats included."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,8 +12,11 @@ from numpy.typing import ArrayLike, NDArray
 from surefill.completion import Completion
 from surefill.coverage.algorithms import Certificate, ExtendableConfidence
 from surefill.coverage.confidence import some_cells
+from surefill.coverage.order import View, plot_confidence
 from surefill.data import Observations
 from surefill.errors import invalid_parameter, is_number
+from surefill.notebook import card
+from surefill.plots import plot_calibration, plot_matrix, plot_risk_coverage
 from surefill.risk import (
     Calibration,
     ConformalScores,
@@ -25,7 +28,12 @@ from surefill.risk import (
     select,
     state_guarantee,
 )
+from surefill.risk.plan import within
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+HTML_SAMPLE = 50_000
 PICKED_LATER = (
     " This holds for a tolerance settled without looking at the calibration entries; it does not for one picked "
     "because of how much it keeps."
@@ -121,6 +129,29 @@ class PartialCompletion:
         """Share of all m x n entries that are kept: exact where there are at most ``n_sampled``, else sampled."""
         return float(self.keeps(*some_cells(self.completion.shape, n_sampled, random_state)).mean())
 
+    def plot_risk_coverage(self, ax: Axes | None = None) -> Axes:
+        """The error of the calibration entries for every share of them, the share that was chosen, the tolerance."""
+        seen, selection = self.calibration, self.selection
+        supported = within(seen.risk, seen.confidence, np.inf, selection.floor)
+        error = selection.held_out_error
+        chosen = None if error is None else (selection.held_out_share, error)
+        return plot_risk_coverage(seen.loss, seen.risk, seen.weight, supported, selection.tolerance, chosen, ax)
+
+    def plot_calibration(self, ax: Axes | None = None) -> Axes:
+        """The risks predicted for the calibration entries against the errors seen, by tenths of them."""
+        return plot_calibration(self.calibration.loss, self.calibration.risk, ax)
+
+    def plot_confidence(self, ax: Axes | None = None, order: bool = True) -> Axes:
+        """Confidences, in an order in which blocks show; of at most 600 rows and columns, drawn at random."""
+        return plot_confidence(self.confidence, ax, order)
+
+    def plot_kept(self, ax: Axes | None = None, order: bool = True) -> Axes:
+        """The completed values that are kept, grey elsewhere, in the order of :meth:`plot_confidence`."""
+        view = View.of(self.confidence, order)
+        rows, cols = (side.ravel() for side in np.meshgrid(view.rows, view.cols, indexing="ij"))
+        kept = np.where(self.keeps(rows, cols), self.values_at(rows, cols), np.nan)
+        return plot_matrix(kept.reshape(view.confidence.shape), view.shape, "kept values", self.bounds, "PuOr", ax)
+
     def fold_in(self, observations: Observations) -> Self:
         """The same for other rows, seen at ``observations``; the promise does not extend to them."""
         return replace(
@@ -129,6 +160,19 @@ class PartialCompletion:
             confidence=self.confidence.fold_in(observations),
             risk=self.risk.fold_in(observations),
         )
+
+    def _repr_html_(self) -> str:
+        """The promise first, then what it rests on, for notebooks."""
+        (m, n), selection = self.completion.shape, self.selection
+        facts = {
+            "kept": f"{self.kept_share(HTML_SAMPLE):.1%} of {m:,} x {n:,} entries",
+            "on cells left out": selection.sentence,
+            "confidence": self.certificate.sentence,
+            "holds over": self.guarantee.holds_over,
+            "not promised": self.guarantee.not_promised,
+            "seconds": f"{sum(self.timings.values()):.1f}",
+        }
+        return card("PartialCompletion", self.guarantee.sentence, facts)
 
     def summary(self, observations: Observations) -> dict[str, object]:
         """What was found, as plain numbers and sentences ready for JSON."""

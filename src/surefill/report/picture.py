@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from surefill.data.files import check_folder, replacing
 from surefill.datasets import Simulation
-from surefill.errors import InputError, MissingExtraError
+from surefill.errors import InputError
 from surefill.estimators import PartialCompletion
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from surefill.plots import require_matplotlib, show_image
 
 Array = NDArray[np.float64]
+Panel = tuple[str, str, Array, str, tuple[float, float]]
+"""Title, note, matrix, palette and the range of its values."""
 
-NOTHING = "#d9d9d9"
 SUFFIXES = (".png", ".svg", ".pdf")
 
 
@@ -29,8 +27,7 @@ def check_picture_target(path: str | Path) -> str:
     check_folder(target)
     if target.suffix.lower() not in SUFFIXES:
         raise InputError(f"{target} must end in one of {', '.join(SUFFIXES)}, which says how to draw it.")
-    if importlib.util.find_spec("matplotlib") is None:
-        raise MissingExtraError("drawing pictures", "report")
+    require_matplotlib()
     return target.suffix.lower().removeprefix(".")
 
 
@@ -40,34 +37,29 @@ def draw_blocks(simulation: Simulation, result: PartialCompletion, path: str | P
 
     panels = _panels(simulation, result)
     order = np.argsort(simulation.row_groups, kind="stable"), np.argsort(simulation.col_groups, kind="stable")
-    figure = Figure(figsize=(12, 6.6), layout="constrained")
+    figure = Figure(figsize=(12, 6.9), layout="constrained")
     axes = figure.subplots(2, len(panels))
-    for column, (title, matrix, palette, limits) in enumerate(panels):
+    for column, (title, note, matrix, palette, limits) in enumerate(panels):
         shown: Any = None
         for axis, image in zip(axes[:, column], (matrix, matrix[np.ix_(*order)]), strict=True):
-            shown = _show(axis, image, palette, limits)
-        axes[0, column].set_title(title, fontsize=12)
+            shown = show_image(axis, image, palette, limits)
+        axes[0, column].set_title(title, fontsize=13, weight="bold", pad=22)
+        axes[0, column].annotate(note, (0.5, 1.02), xycoords="axes fraction", ha="center", va="bottom", fontsize=10)
         figure.colorbar(shown, ax=axes[:, column], orientation="horizontal", shrink=0.8, aspect=30, pad=0.02)
-    axes[0, 0].set_ylabel("as given", fontsize=12)
-    axes[1, 0].set_ylabel("shuffle undone", fontsize=12)
+    axes[0, 0].set_ylabel("as given: people and\nfilms in any order", fontsize=12)
+    axes[1, 0].set_ylabel("the same, put in order\nby group", fontsize=12)
     with replacing(Path(path)) as partial:
         figure.savefig(partial, dpi=110, format=check_picture_target(path))
 
 
-def _panels(simulation: Simulation, result: PartialCompletion) -> list[tuple[str, Array, str, tuple[float, float]]]:
+def _panels(simulation: Simulation, result: PartialCompletion) -> list[Panel]:
     completion, confidence = result.completion.dense(), result.confidence.dense()
-    kept = np.where(result.keeps_dense(), completion, np.nan)
-    values = simulation.observations.bounds
+    kept, error = result.keeps_dense(), (completion - simulation.truth) ** 2
+    error_kept = f"mean squared error {error[kept].mean():.3f}, rest empty" if kept.any() else "nothing"
+    values, filled = simulation.observations.bounds, np.where(kept, completion, np.nan)
     return [
-        ("observed", simulation.observations.dense(), "PuOr", values),
-        ("completed, trusted or not", completion, "PuOr", values),
-        ("confidence", confidence, "cividis", (0.0, 1.0)),
-        ("kept", kept, "PuOr", values),
+        ("what was seen", "nobody rates the other group's films", simulation.observations.dense(), "PuOr", values),
+        ("everything completed", f"mean squared error {error.mean():.3f}", completion, "PuOr", values),
+        ("confidence", "found without knowing the groups", confidence, "cividis", (0.0, 1.0)),
+        ("kept by surefill", error_kept, filled, "PuOr", values),
     ]
-
-
-def _show(axis: Axes, image: Array, palette: str, limits: tuple[float, float]) -> Any:
-    axis.set_facecolor(NOTHING)
-    axis.set_xticks([])
-    axis.set_yticks([])
-    return axis.imshow(image, cmap=palette, vmin=limits[0], vmax=limits[1], interpolation="nearest")

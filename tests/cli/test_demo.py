@@ -1,0 +1,99 @@
+import json
+
+import numpy as np
+import pytest
+
+from surefill import PartialCompleter
+from surefill.cli import main
+from surefill.cli.story import describe_blocks, describe_digits, measure_digits
+from surefill.datasets import make_hidden_digits
+
+PNG = b"\x89PNG\r\n\x1a\n"
+
+
+def run(*arguments):
+    """Exit code of the command."""
+    try:
+        main([str(argument) for argument in arguments])
+    except SystemExit as stop:
+        return stop.code or 0
+    return 0
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory):
+    """What the demo says on small data, as JSON, and the folder it drew into."""
+    folder = tmp_path_factory.mktemp("demo") / "pictures"
+    with pytest.MonkeyPatch.context() as patch:
+        printed = []
+        patch.setattr("click.echo", lambda text, **_: printed.append(text))
+        assert run("demo", "--size", 14, "--tolerance", 0.6, "--images", 160, "--json", "-o", folder) == 0
+    return json.loads("".join(printed)), folder
+
+
+def test_the_first_chapter_keeps_the_groups_and_nothing_between_them(told):
+    blocks = told[0]["figure1"]
+    assert blocks["kept_inside"] > 0.7
+    assert blocks["kept_outside"] < 0.05
+    assert blocks["error_kept"] < 0.5 * blocks["error_not_kept"]
+
+
+def test_the_second_chapter_fills_holes_and_leaves_hidden_halves_blank(told):
+    digits = told[0]["digits"]
+    assert digits["kept_holes"] > 0.3
+    assert digits["kept_hidden"] == 0
+    assert digits["error_holes_kept"] < digits["tolerance"] < digits["error_holes_not_kept"] < digits["error_hidden"]
+    assert digits["error_not_easy"] < digits["error_not_easy_by_mean"]
+    assert digits["holes"] + digits["hidden"] + digits["pixels_seen"] == 160 * 64
+    assert digits["quick_error_hidden_kept"] > digits["tolerance"]
+
+
+def test_both_pictures_are_there_and_nothing_else(told):
+    folder = told[1]
+    assert sorted(path.name for path in folder.iterdir()) == ["digits.png", "figure1.png"]
+    for name, chapter in (("digits.png", "digits"), ("figure1.png", "figure1")):
+        assert (folder / name).read_bytes()[:8] == PNG
+        assert told[0][chapter]["picture"] == str(folder / name)
+
+
+def test_a_person_is_told_numbers_promise_and_where_the_pictures_are(told):
+    blocks, digits = told[0]["figure1"], told[0]["digits"]
+    first, second = describe_blocks(blocks), describe_digits(digits)
+    assert "within groups" in first
+    assert f"{digits['kept_holes']:.0%}" in second
+    assert f"error {digits['quick_error_hidden_kept']:.1f}" in second
+    for text, chapter in ((first, blocks), (second, digits)):
+        for what in ("selection", "certificate", "guarantee", "picture"):
+            assert chapter[what] in text
+
+
+def test_where_nothing_is_kept_nothing_is_made_up():
+    hidden = make_hidden_digits(100)
+    fitted = PartialCompleter(8.0, confidence="posterior").fit(hidden.observations).result_
+    measured = measure_digits(hidden, fitted.at_tolerance(1e-9))
+    assert measured["kept_holes"] == measured["kept_hidden"] == 0
+    assert measured["error_holes_kept"] is measured["error_not_easy"] is measured["easy_share"] is None
+    extra = {"quick_kept_hidden": 0.0, "quick_error_hidden_kept": None, "picture": "a.png"}
+    assert "Nothing is promised" in describe_digits(measured | extra)
+
+
+def test_errors_are_against_the_truth():
+    hidden = make_hidden_digits(160)
+    fitted = PartialCompleter(10.0, confidence="posterior").fit(hidden.observations).result_
+    where = np.nonzero(~hidden.shown)
+    error, kept = (fitted.values_at(*where) - hidden.truth[where]) ** 2, fitted.keeps(*where)
+    measured = measure_digits(hidden, fitted)
+    assert 0 < kept.mean() < 1
+    assert measured["error_hidden"] == pytest.approx(error.mean())
+    assert measured["error_hidden_kept"] == pytest.approx(error[kept].mean())
+    assert measured["error_hidden_not_kept"] == pytest.approx(error[~kept].mean())
+
+
+def test_a_folder_that_cannot_be_is_refused_before_the_work(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("surefill.cli.demo.tell_blocks", None)
+    (tmp_path / "file").write_text("")
+    for folder in (tmp_path / "no" / "pictures", tmp_path / "file"):
+        assert run("demo", "-o", folder) == 2
+        said = capsys.readouterr().err
+        assert said.startswith(f"surefill: the folder {folder} cannot be made")
+        assert said.count("\n") == 1
