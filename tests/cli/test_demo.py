@@ -27,7 +27,7 @@ def told(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         printed = []
         patch.setattr("click.echo", lambda text, **_: printed.append(text))
-        assert run("demo", "--size", 14, "--tolerance", 0.6, "--images", 160, "--json", "-o", folder) == 0
+        assert run("demo", "--size", 14, "--tolerance", 0.6, "--images", 240, "--json", "-o", folder) == 0
     return json.loads("".join(printed)), folder
 
 
@@ -44,7 +44,7 @@ def test_the_second_chapter_fills_holes_and_leaves_hidden_halves_blank(told):
     assert digits["kept_hidden"] == 0
     assert digits["error_holes_kept"] < digits["tolerance"] < digits["error_holes_not_kept"] < digits["error_hidden"]
     assert digits["error_not_easy"] < digits["error_not_easy_by_mean"]
-    assert digits["holes"] + digits["hidden"] + digits["pixels_seen"] == 160 * 64
+    assert digits["holes"] + digits["hidden"] + digits["pixels_seen"] == 240 * 64
     assert digits["quick_error_hidden_kept"] > digits["tolerance"]
 
 
