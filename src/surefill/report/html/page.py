@@ -80,7 +80,7 @@ def lead(contents: ReportContents) -> str:
     if not guarantee.promised:
         return (
             f"Asked to fill {table} with a mean squared error of at most {asked}, surefill keeps nothing and promises "
-            "nothing: the tables below say what could be promised, and what it would take."
+            f"nothing: {contents.selection.finding.removeprefix('Nothing is kept: ')}"
         )
     return (
         f"Asked to fill {table} with a mean squared error of at most {asked}, surefill keeps "
@@ -108,7 +108,7 @@ def _chosen(contents: ReportContents) -> str:
 
 def _axes(contents: ReportContents) -> str:
     names = contents.rows.name, contents.columns.name
-    return "" if names == ("row", "column") else f"Each row is a {names[0]}, each column a {names[1]}."
+    return "" if names == ("row", "column") else f"Rows stand for {names[0]}, columns for {names[1]}."
 
 
 def map_words(heat_map: HeatMap) -> str:
@@ -149,8 +149,8 @@ def _trust_words(contents: ReportContents) -> str:
 def _decile_words(contents: ReportContents) -> str:
     deciles = contents.deciles
     return (
-        f"The {deciles.size.sum():,} calibration entries in {len(deciles.size)} groups by predicted risk. A group on the "
-        "dotted line was as wrong as predicted; above it, more wrong."
+        f"The {deciles.size.sum():,} calibration entries in {len(deciles.size)} groups by predicted risk. A group on "
+        "the dotted line was as wrong as predicted; above it, more wrong."
     )
 
 

@@ -11,6 +11,7 @@ from surefill.report.html.heat_map import HeatMap
 from surefill.report.html.outcomes import Outcome
 from surefill.report.html.png import in_text, palette
 from surefill.report.html.words import number, percent, shortened
+from surefill.risk import Selection
 
 NAMED = 3
 """Rows or columns of a square that are named one by one; of larger groups the first two are."""
@@ -46,12 +47,17 @@ def _outcome(outcome: Outcome, scale: Scale) -> dict[str, Any]:
         "calibration": f"{share} of {selection.n_held_out:,}",
         "error": "none" if error is None else number(error),
         "promised": not selection.empty,
-        "why": selection.sentence,
+        "why": _why(selection),
         "spoken": f"{tolerance}: keeps {kept} of the matrix, {promised}",
         "x": None if error is None else scale.x(selection.held_out_share),
         "y": None if error is None else scale.y(error),
         "line": scale.y(selection.tolerance),
     }
+
+
+def _why(selection: Selection) -> str:
+    """Why not more is kept; the page has the numbers already."""
+    return selection.finding if selection.empty else f"What keeps it from being larger is {selection.limited_by}."
 
 
 def _map(heat_map: HeatMap, rows: Side, columns: Side) -> dict[str, Any]:

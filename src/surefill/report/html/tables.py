@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from surefill.metrics import CalibrationTable
 from surefill.report.html.contents import ReportContents, Side
-from surefill.report.html.words import about, escaped, number, percent, shortened
+from surefill.report.html.words import about, escaped, measured, number, percent, shortened
 
 LISTED = 8
 ROWS_SHOWN = 12
@@ -34,7 +34,7 @@ def outcomes_table(contents: ReportContents) -> str:
     rows = []
     for k in shown:
         selection, share = contents.outcomes[k].selection, contents.outcomes[k].kept_share
-        error = "none" if selection.held_out_error is None else number(selection.held_out_error)
+        error = "none" if selection.held_out_error is None else measured(selection.held_out_error)
         name = number(selection.tolerance) + (" (asked)" if k == asked else "")
         promised = "no" if selection.empty else "yes"
         rows.append((name, percent(share), percent(selection.held_out_share), error, promised))
@@ -65,7 +65,8 @@ def deciles_table(deciles: CalibrationTable) -> str:
     """Predicted and seen, group by group."""
     columns = zip(deciles.predicted, deciles.seen, deciles.size, strict=True)
     rows = [
-        (k, number(predicted), number(seen), f"{size:,}") for k, (predicted, seen, size) in enumerate(columns, start=1)
+        (k, measured(predicted), measured(seen), f"{size:,}")
+        for k, (predicted, seen, size) in enumerate(columns, start=1)
     ]
     return table(("least risk first", "predicted", "seen", "entries"), rows)
 

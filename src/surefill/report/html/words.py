@@ -48,6 +48,15 @@ def number(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
+def measured(value: float) -> str:
+    """Three significant digits, zeros at the end too, for columns of numbers.
+
+    >>> measured(0.47), measured(123.4)
+    ('0.470', '123')
+    """
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:#.3g}"
+
+
 def about(count: float) -> str:
     """A large count that is estimated, to three digits.
 
