@@ -340,7 +340,7 @@ def test_what_keeps_nothing_says_so(nothing_kept):
     assert "could be promised with what is there." in lead(contents)
     text = "".join(Page(render_report(nothing_kept)).words)
     assert contents.selection.finding in text
-    assert "nothing is kept at the tolerance asked for" in text
+    assert "Nothing is kept at the tolerance asked for" in text
 
 
 def test_the_smallest_matrix_has_a_report():

@@ -13,6 +13,7 @@ from surefill.report.html.words import escaped, number, percent
 from surefill.risk import Selection
 
 WIDTH, HEIGHT = 440, 300
+LABEL = 18
 LEFT, RIGHT, TOP, BOTTOM = 60, 14, 16, 46
 
 
@@ -43,22 +44,27 @@ def scale_of(curve: Curve, asked: float, overall: float) -> Scale:
 
 def draw_curve(scale: Scale, curve: Curve, asked: Selection, overall: float) -> str:
     """The curve, the tolerance asked for, the set kept, and a second marker that the slider moves."""
-    level, edge = scale.y(asked.tolerance), WIDTH - RIGHT
-    parts = [
-        *_axes(scale, percent, "share of the calibration entries kept", "mean squared error"),
-        f'<line class="all" x1="{LEFT}" y1="{scale.y(overall)}" x2="{edge}" y2="{scale.y(overall)}"/>',
-        f'<text class="note" x="{LEFT + 6}" y="{scale.y(overall) - 5}">all entries, {number(overall)}</text>',
-        f'<line class="asked" x1="{LEFT}" y1="{level}" x2="{edge}" y2="{level}"/>',
-        f'<polyline class="curve" points="{scale.line(curve.share, curve.error)}"/>',
-        '<line class="other" id="other-line" x1="0" y1="0" x2="0" y2="0" visibility="hidden"/>',
-    ]
-    below = level + 15 if abs(level - scale.y(overall)) < 18 and asked.tolerance < overall else level - 5
-    parts.append(f'<text class="note strong" x="{LEFT + 6}" y="{below}">asked, {number(asked.tolerance)}</text>')
+    levels, edge = (scale.y(overall), scale.y(asked.tolerance)), WIDTH - RIGHT
+    names = f"all entries, {number(overall)}", f"asked, {number(asked.tolerance)}"
+    parts = _axes(scale, percent, "share of the calibration entries kept", "mean squared error")
+    for kind, level in zip(("all", "asked"), levels, strict=True):
+        parts.append(f'<line class="{kind}" x1="{LEFT}" y1="{level}" x2="{edge}" y2="{level}"/>')
+    parts.append(f'<polyline class="curve" points="{scale.line(curve.share, curve.error)}"/>')
+    for kind, y, name in zip(("note", "note strong"), _label_places(*levels), names, strict=True):
+        parts.append(f'<text class="{kind}" x="{LEFT + 6}" y="{y}">{name}</text>')
+    parts.append('<line class="other" id="other-line" x1="0" y1="0" x2="0" y2="0" visibility="hidden"/>')
     if asked.held_out_error is not None:
         x, y = scale.x(asked.held_out_share), scale.y(asked.held_out_error)
         parts.append(f'<circle class="chosen" cx="{x}" cy="{y}" r="6"/>')
     parts.append('<path class="moved" id="other-mark" d="M0 -8L8 0L0 8L-8 0Z" visibility="hidden"/>')
     return _drawing(parts, _described(asked.held_out_share, asked.held_out_error, asked.tolerance))
+
+
+def _label_places(one: float, other: float) -> tuple[float, float]:
+    """Above each line; where two lines are near, the lower one's label goes below it."""
+    near = abs(one - other) < LABEL
+    lower = LABEL - 4 if near else -5
+    return (one + lower, other - 5) if one > other else (one - 5, other + lower)
 
 
 def _described(share: float, error: float | None, tolerance: float) -> str:

@@ -101,9 +101,9 @@ def _hash(text: str) -> str:
 def _chosen(contents: ReportContents) -> str:
     selection = contents.selection
     if selection.held_out_error is None:
-        return "nothing is kept at the tolerance asked for."
+        return "Nothing is kept at the tolerance asked for."
     share = percent(selection.held_out_share)
-    return f"kept: {share} of the calibration entries, with mean squared error {number(selection.held_out_error)}."
+    return f"● kept: {share} of the calibration entries, with mean squared error {number(selection.held_out_error)}."
 
 
 def _axes(contents: ReportContents) -> str:

@@ -28,9 +28,10 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[object]], caption: str =
 
 
 def outcomes_table(contents: ReportContents) -> str:
-    """A dozen of the tolerances and the one asked for."""
+    """About a dozen of the tolerances, evenly spaced to both sides of the one asked for."""
     last, asked = len(contents.outcomes) - 1, contents.asked
-    shown = sorted({*np.linspace(0, last, ROWS_SHOWN).round().astype(int).tolist(), asked})
+    step = max(1, last // ROWS_SHOWN)
+    shown = [*range(asked % step, last + 1, step)]
     rows = []
     for k in shown:
         selection, share = contents.outcomes[k].selection, contents.outcomes[k].kept_share
