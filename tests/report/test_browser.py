@@ -159,6 +159,32 @@ def test_the_map_is_read_zoomed_and_moved_by_mouse(browser, report, width):
     assert text(browser, "zoom-level") == ""
 
 
+def touch(driver, kind, *fingers):
+    points = [{"x": x, "y": y, "id": k} for k, (x, y) in enumerate(fingers)]
+    driver.execute_cdp_cmd("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+
+
+def test_two_fingers_zoom_the_map_and_one_scrolls_the_page(browser, report):
+    show(browser, report, PHONE)
+    canvas = browser.find_element(By.ID, "canvas")
+    browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", canvas)
+    box = browser.execute_script("return arguments[0].getBoundingClientRect().toJSON()", canvas)
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    before = browser.execute_script("return scrollY")
+    touch(browser, "touchStart", (x, y))
+    for k in range(1, 12):
+        touch(browser, "touchMove", (x, y - 8 * k))
+    touch(browser, "touchEnd")
+    WebDriverWait(browser, 5).until(lambda at: at.execute_script("return scrollY") > before)
+    browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", canvas)
+    touch(browser, "touchStart", (x - 20, y), (x + 20, y))
+    for k in range(1, 6):
+        touch(browser, "touchMove", (x - 20 - 8 * k, y), (x + 20 + 8 * k, y))
+    touch(browser, "touchEnd")
+    WebDriverWait(browser, 5).until(lambda at: "times as large" in text(at, "zoom-level"))
+    assert browser.execute_script("return visualViewport.scale") == 1
+
+
 def test_the_layers_of_the_map_differ(browser, report):
     show(browser, report)
     seen = {picture(browser)}
