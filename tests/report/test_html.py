@@ -329,7 +329,7 @@ def test_the_page_says_what_was_asked_found_and_promised(uneven, contents):
     ):  # fmt: skip
         assert sentence in text
     assert "mean squared error of at most 0.2" in lead(contents)
-    assert "with probability 0.95" in lead(contents)
+    assert "with probability at least 0.95" in lead(contents)
     assert "PartialCompleter(confidence='posterior', tolerance=0.2)" in "".join(Page(render_report(uneven)).words)
 
 

@@ -49,8 +49,8 @@ class ReportContents:
 
     Attributes
     ----------
-    n_observed, n_cells : cells seen, and all.
     value_name : what values are called.
+    n_observed : how many cells were seen.
     target : which entries the promise is about.
     kept_share, filled_share : share of all cells that are kept, and of those not observed; estimated from
         ``n_drawn`` cells drawn at random unless that is all of them.
@@ -64,7 +64,6 @@ class ReportContents:
     rows: Side
     columns: Side
     value_name: str
-    bounds: tuple[float, float]
     n_observed: int
     n_drawn: int
     target: str
@@ -106,7 +105,6 @@ def gather(completer: PartialCompleter) -> ReportContents:
         rows=Side(seen.names[0], seen.row_labels, by_row),
         columns=Side(seen.names[1], seen.col_labels, by_column),
         value_name=seen.names[2],
-        bounds=seen.bounds,
         n_observed=len(seen),
         n_drawn=len(kept),
         target=TARGETS[result.weights.aim],

@@ -84,8 +84,8 @@ def lead(contents: ReportContents) -> str:
         )
     return (
         f"Asked to fill {table} with a mean squared error of at most {asked}, surefill keeps "
-        f"{percent(contents.kept_share)} of it and promises, with probability {1 - guarantee.delta:g}, that the kept "
-        f"cells meet this on average over {contents.target}."
+        f"{percent(contents.kept_share)} of it and promises, with probability at least "
+        f"{1 - guarantee.delta:g}, that the kept cells meet this on average over {contents.target}."
     )
 
 

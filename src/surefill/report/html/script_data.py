@@ -7,7 +7,6 @@ from typing import Any
 
 from surefill.report.html.charts import LEFT, RIGHT, WIDTH, Scale
 from surefill.report.html.contents import ReportContents, Side
-from surefill.report.html.heat_map import HeatMap
 from surefill.report.html.outcomes import Outcome
 from surefill.report.html.png import in_text, palette
 from surefill.report.html.words import number, percent, shortened
@@ -21,7 +20,6 @@ WORDS = {
     "kept": "kept",
     "observed": "observed",
     "risk": "expected squared error",
-    "value": "value",
 }
 
 
@@ -32,7 +30,7 @@ def script_data(contents: ReportContents, scale: Scale) -> dict[str, Any]:
         "asked": contents.asked,
         "left": LEFT,
         "right": WIDTH - RIGHT,
-        "map": _map(contents.heat_map, contents.rows, contents.columns),
+        "map": _map(contents),
     }
 
 
@@ -60,7 +58,9 @@ def _why(selection: Selection) -> str:
     return selection.finding if selection.empty else f"What keeps it from being larger is {selection.limited_by}."
 
 
-def _map(heat_map: HeatMap, rows: Side, columns: Side) -> dict[str, Any]:
+def _map(contents: ReportContents) -> dict[str, Any]:
+    heat_map, rows, columns = contents.heat_map, contents.rows, contents.columns
+    words = WORDS | {"value": contents.value_name}
     return {
         "rows": heat_map.shape[0],
         "columns": heat_map.shape[1],
@@ -72,7 +72,7 @@ def _map(heat_map: HeatMap, rows: Side, columns: Side) -> dict[str, Any]:
         "palette": palette().ravel().tolist(),
         "layers": {
             name: {
-                "word": WORDS[name],
+                "word": words[name],
                 "low": layer.low,
                 "high": layer.high,
                 "share": name not in ("risk", "value"),

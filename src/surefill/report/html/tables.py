@@ -75,9 +75,9 @@ def deciles_table(deciles: CalibrationTable) -> str:
 def figures(contents: ReportContents) -> str:
     """The four numbers to remember, each with what it is of."""
     selection, missing = contents.selection, contents.n_cells - contents.n_observed
-    filled = about(contents.filled_share * missing)
+    filled = _count(contents.filled_share * missing, exact=contents.n_drawn == contents.n_cells)
     tiles = {
-        "Missing cells filled": (percent(contents.filled_share), f"about {filled} of {missing:,}"),
+        "Missing cells filled": (percent(contents.filled_share), f"{filled} of {missing:,}"),
         "Error of what is kept": _error_figure(contents),
         "Cells observed": (
             percent(contents.n_observed / contents.n_cells),
@@ -90,6 +90,10 @@ def figures(contents: ReportContents) -> str:
         for name, (figure, words) in tiles.items()
     )
     return f'<dl class="figures">{inner}</dl>'
+
+
+def _count(count: float, exact: bool) -> str:
+    return f"{count:,.0f}" if exact else f"about {about(count)}"
 
 
 def _error_figure(contents: ReportContents) -> tuple[str, str]:
