@@ -287,7 +287,7 @@ def test_labels_are_harmless():
     assert NASTY[2] in text
 
 
-@given(st.text(max_size=20))
+@given(st.text(alphabet="<>&/!-script\u2028\u2029 a", max_size=20))
 def test_json_in_a_script_cannot_close_it(text):
     written = script_json([text])
     assert not set("<>&\u2028\u2029") & set(written)
