@@ -3,6 +3,8 @@ import shlex
 import pytest
 
 from surefill.cli import main
+from surefill.cli.command_line import command_line
+from surefill.cli.complete import complete
 from surefill.datasets import make_low_rank
 
 
@@ -38,6 +40,15 @@ def test_a_report_beside_the_table_repeats_its_command(ratings, tmp_path, capsys
     first = out.read_bytes()
     assert run(*words[1:]) == 0
     assert out.read_bytes() == first
+
+
+@pytest.mark.parametrize("flags", [("--no-header",), ("--header", "--json"), ()])
+def test_the_command_is_what_was_typed(flags):
+    typed = ["a file.csv", "-o", "out.csv", "--row", "0", "--delimiter", ";", *flags]
+    context = complete.make_context("surefill complete", list(typed))
+    words = shlex.split(command_line(context))
+    assert words[:5] == ["surefill", "complete", *typed[:3]]
+    assert sorted(words[5:]) == sorted(typed[3:])
 
 
 @pytest.mark.parametrize(("name", "sentence"), [("r.pdf", "must end in .html"), ("no/r.html", "does not exist")])

@@ -134,6 +134,12 @@ def test_the_map_is_read_and_zoomed_by_keyboard(browser, report, uneven):
     assert text(browser, "zoom-level") == ""
 
 
+def labels_at(driver, element):
+    """Row and column under the middle of the element."""
+    ActionChains(driver).move_to_element(element).perform()
+    return text(driver, "readout").splitlines()[:2]
+
+
 def picture(driver):
     return driver.execute_script("return document.getElementById('canvas').toDataURL()")
 
@@ -153,8 +159,11 @@ def test_the_map_is_read_zoomed_and_moved_by_mouse(browser, report, width):
     assert "1.6 times" in text(browser, "zoom-level")
     closer = picture(browser)
     assert closer != whole
-    ActionChains(browser).move_to_element(canvas).click_and_hold().move_by_offset(-50, -40).release().perform()
-    assert picture(browser) != closer
+    for offset, moved in (((-60, 0), [False, True]), ((0, -60), [True, False])):
+        before = labels_at(browser, canvas)
+        ActionChains(browser).click_and_hold().move_by_offset(*offset).release().perform()
+        after = labels_at(browser, canvas)
+        assert [one != other for one, other in zip(before, after, strict=True)] == moved
     browser.find_element(By.ID, "zoom-all").click()
     assert text(browser, "zoom-level") == ""
 
