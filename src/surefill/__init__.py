@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from surefill.online import SimplifiedODD as SimplifiedODD
     from surefill.online import StreamingCompleter as StreamingCompleter
     from surefill.online import StreamMetrics as StreamMetrics
+    from surefill.report import write_report as write_report
     from surefill.risk import RiskModel as RiskModel
     from surefill.spaces import MaxNorm as MaxNorm
     from surefill.spaces import TraceNorm as TraceNorm
@@ -77,6 +78,7 @@ _HOME = {
     "estimators": ["PartialCompleter", "PartialCompletion", "iterate_table", "load"],
     "metrics": [],
     "online": ["FactoredGame", "OnlineDualDescent", "SimplifiedODD", "StreamMetrics", "StreamingCompleter"],
+    "report": ["write_report"],
     "risk": ["RiskModel"],
     "spaces": ["MaxNorm", "TraceNorm", "VersionSpace", "max_norm", "trace_norm"],
     "theory": [],

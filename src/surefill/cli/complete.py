@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import nullcontext
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from surefill.cli.command_line import command_line
 from surefill.cli.progress import ProgressBars
 from surefill.errors import InputError
 
@@ -77,9 +78,12 @@ PATH = click.Path(path_type=Path)
     help="Cells to write: the kept and observed ones, all unobserved ones, or every one.",
 )
 @click.option("--save", "model", type=PATH, help="Also save the fitted model here.")
+@click.option("--report", type=PATH, help="Also write a page for the browser here, ending in .html.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Same seed, same result.")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
-def complete(file: Path, output: Path, model: Path | None, as_json: bool, entries: str, **options: Any) -> None:
+def complete(
+    file: Path, output: Path, model: Path | None, report: Path | None, as_json: bool, entries: str, **options: Any
+) -> None:
     """Read observations from FILE, keep what can be trusted at the tolerance, and write it.
 
     FILE has one observation per line: a row id, a column id and a value (csv, tsv, MovieLens .dat, parquet; text
@@ -93,12 +97,13 @@ def complete(file: Path, output: Path, model: Path | None, as_json: bool, entrie
       surefill complete ratings.csv -o filled.csv
       surefill complete ratings.csv -o filled.parquet --tolerance 0.5 --bounds 1 5
       surefill complete u.data -o all.csv.gz --entries all --no-header --row 0 --col 1 --value 2
+      surefill complete ratings.csv -o filled.csv --report report.html
       surefill complete ratings.csv -o filled.csv --json | jq .filled_cells
     """
     import surefill as sf
     from surefill.data.files import replacing
 
-    _check_files(file, output, model)
+    _check_files(file, output, model, report)
     with ProgressBars() as bars:
         with bars.stage("reading"):
             observations = read_file(file, options)
@@ -113,16 +118,21 @@ def complete(file: Path, output: Path, model: Path | None, as_json: bool, entrie
         with bars.stage("completing"):
             _fit(completer, observations, file)
         blocks = CountedBlocks(completer, entries, bars)
-        with replacing(model) if model is not None else nullcontext() as unfinished:
-            if unfinished is not None:
-                completer.save(unfinished)
+        with ExitStack() as unfinished:
+            if model is not None:
+                completer.save(unfinished.enter_context(replacing(model)))
+            if report is not None:
+                with bars.stage("reporting"):
+                    page = _page(completer, file)
+                unfinished.enter_context(replacing(report)).write_text(page, encoding="utf-8")
             n_lines = sf.write_table(output, blocks, columns=_column_names(observations))
     summary = completer.result_.summary(observations)
     summary |= {"filled_cells": blocks.filled, "output": str(output), "lines": n_lines}
+    summary |= {"report": str(report)} if report is not None else {}
     click.echo(json.dumps(summary, indent=2) if as_json else describe(summary))
 
 
-def _check_files(file: Path, output: Path, model: Path | None) -> None:
+def _check_files(file: Path, output: Path, model: Path | None, report: Path | None) -> None:
     """Refuse, before any work, places that cannot be written and ones that would overwrite what was given."""
     from surefill.data.files import check_folder
     from surefill.data.writers import check_table_target
@@ -130,9 +140,19 @@ def _check_files(file: Path, output: Path, model: Path | None) -> None:
     check_table_target(output)
     if model is not None:
         check_folder(model)
-    given = [path.resolve() for path in (file, output, model) if path is not None]
+    if report is not None:
+        from surefill.report.html import check_report_target
+
+        check_report_target(report)
+    given = [path.resolve() for path in (file, output, model, report) if path is not None]
     if len(set(given)) < len(given):
-        raise InputError("FILE, --output and --save must be different files, or one would overwrite another.")
+        raise InputError("FILE, --output, --save and --report must be different files, or one would overwrite another.")
+
+
+def _page(completer: PartialCompleter, file: Path) -> str:
+    from surefill.report.html import render_report
+
+    return render_report(completer, title=file.name, command=command_line(click.get_current_context()))
 
 
 def read_file(file: Path, options: dict[str, Any]) -> Observations:
@@ -191,4 +211,7 @@ def describe(summary: dict[str, Any]) -> str:
         lines.insert(1, f"{count:,} cells were seen more than once with different values; their means were used.")
     if summary["promised"]:
         lines.append(f"Guarantee: {summary['guarantee']} {summary['holds_over']} {summary['not_promised']}")
-    return "\n".join([*lines, f"Wrote {summary['lines']:,} lines to {summary['output']}."])
+    lines.append(f"Wrote {summary['lines']:,} lines to {summary['output']}.")
+    if "report" in summary:
+        lines.append(f"The report is {summary['report']}: open it in a browser.")
+    return "\n".join(lines)

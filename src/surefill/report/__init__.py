@@ -1,7 +1,8 @@
-"""Pictures for people who would rather look than read."""
+"""Pictures and pages for people who would rather look than read."""
 
 from surefill.report.curves import draw_risk_coverage
 from surefill.report.digits import draw_digits
+from surefill.report.html import write_report
 from surefill.report.picture import check_picture_target, draw_blocks
 
-__all__ = ["check_picture_target", "draw_blocks", "draw_digits", "draw_risk_coverage"]
+__all__ = ["check_picture_target", "draw_blocks", "draw_digits", "draw_risk_coverage", "write_report"]
