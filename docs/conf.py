@@ -28,7 +28,7 @@ nitpick_ignore_regex = [
 ]  # the standard library, NumPy and others: no inventory, no network
 
 myst_heading_anchors = 3
-highlight_language = "text"
+highlight_language = "none"
 autodoc_typehints = "signature"
 autodoc_typehints_format = "short"
 autodoc_member_order = "bysource"
@@ -44,6 +44,7 @@ html_theme = "furo"
 html_title = f"surefill {version}"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_show_copyright = False
 html_copy_source = False
 html_show_sourcelink = False
 html_theme_options = {

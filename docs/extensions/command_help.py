@@ -36,7 +36,7 @@ class CommandHelp(SphinxDirective):
             section = nodes.section(ids=[path.replace(" ", "-")], names=[path])
             section += nodes.title(path, "", nodes.literal(path, path))
             text = help_text(command, path)
-            section += nodes.literal_block(text, text, language="text")
+            section += nodes.literal_block(text, text, language="none")
             self.state.document.note_explicit_target(section)
             sections.append(section)
         return sections
