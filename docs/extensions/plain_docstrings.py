@@ -11,7 +11,7 @@ from typing import Any
 
 from sphinx.application import Sphinx
 
-LITERAL = re.compile(r"(``.*?``|:[a-z:]+:`.*?`)")
+LITERAL = re.compile(r"(``.*?``|:[a-z:]+:`.*?`|(?<!\S)\*[a-z ]+\*(?!\w))")
 ARRAY_LIKE = re.compile(r"~?[\w.]*_Buffer \| .*?_NestedSequence\[complex \| bytes \| str\]")
 ARRAY = re.compile(r"~?[\w.]*ndarray\[tuple\[~?[\w.]*Any, \.\.\.\], ~?[\w.]*dtype\[(.*?)\]\]")
 SECTIONS = ("Parameters", "Attributes")
@@ -68,6 +68,8 @@ def process(app: Sphinx, what: str, name: str, thing: object, options: object, l
         return
     new: list[str] = []
     for paragraph in paragraphs(lines):
+        if paragraph[0].startswith(">>>") and "Examples" not in new:
+            new += ["Examples", "--------"]
         after_colons = bool(new) and new[-2].endswith("::")
         new += [*rewrite(paragraph, after_colons), ""]
     lines[:] = new
