@@ -21,7 +21,6 @@ extensions = [
     "plain_docstrings",
     "command_help",
 ]
-exclude_patterns = ["recorded/*"]
 nitpicky = True
 nitpick_ignore_regex = [
     ("py:.*", r"(?!surefill).*")
