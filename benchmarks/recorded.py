@@ -21,7 +21,7 @@ BENCHMARKS = Path(__file__).parent
 RECORDED = BENCHMARKS.parent / "docs" / "recorded"
 PACKAGES = ("surefill", "numpy", "scipy", "numba", "scikit-learn")
 
-PAGE = """# {title}
+PAGE = """# Recorded: `{title}`
 
 `{command}`
 
@@ -64,7 +64,7 @@ def main(arguments: list[str]) -> None:
     printed = run(arguments)
     name = "_".join(re.findall(r"[\w.-]*\w", " ".join([Path(arguments[0]).stem, *arguments[1:]]).replace("--", "")))
     page = PAGE.format(
-        title="Recorded: " + shlex.join([Path(arguments[0]).stem, *arguments[1:]]),
+        title=shlex.join([Path(arguments[0]).stem, *arguments[1:]]),
         command=shlex.join(["python", f"benchmarks/{arguments[0]}", *arguments[1:]]),
         about=about(arguments[0]),
         printed=printed,

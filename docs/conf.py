@@ -26,6 +26,7 @@ nitpick_ignore_regex = [
     ("py:.*", r"(?!surefill).*")
 ]  # the standard library, NumPy and others: no inventory, no network
 
+smartquotes = False
 myst_heading_anchors = 3
 highlight_language = "none"
 autodoc_typehints = "signature"

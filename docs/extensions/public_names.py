@@ -13,7 +13,6 @@ from functools import cache
 from typing import Any
 
 from docutils import nodes
-from docutils.statemachine import StringList
 from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
@@ -49,24 +48,24 @@ def resolve(name: str) -> Any:
     return getattr(importlib.import_module(module), last)
 
 
+def kind_of(thing: object) -> str:
+    """What autodoc calls it."""
+    if inspect.isclass(thing):
+        return "exception" if issubclass(thing, Exception) else "class"
+    return "function" if inspect.isfunction(thing) else "data"
+
+
 class PublicNames(SphinxDirective):
-    """An autodoc entry for each public name of a module, classes before functions."""
+    """An autodoc entry for each public name of a module, those of ``surefill`` itself and classes first."""
 
     required_arguments = 1
 
     def run(self) -> list[nodes.Node]:
         """Parse the entries in place."""
-        names = sorted(public_names(self.arguments[0]), key=lambda name: not inspect.isclass(resolve(name)))
-        lines: list[str] = []
-        for name in names:
-            thing = resolve(name)
-            kind = "class" if inspect.isclass(thing) else "function" if inspect.isfunction(thing) else "data"
-            kind = "exception" if kind == "class" and issubclass(thing, Exception) else kind
-            lines += [f".. auto{kind}:: {name}", ""]
-        entries = nodes.section()
-        entries.document = self.state.document
-        self.state.nested_parse(StringList(lines, source=__file__), self.content_offset, entries)
-        return entries.children
+        names = public_names(self.arguments[0])
+        names.sort(key=lambda name: (name.count("."), not inspect.isclass(resolve(name))))
+        lines = [line for name in names for line in (f".. auto{kind_of(resolve(name))}:: {name}", "")]
+        return self.parse_text_to_nodes("\n".join(lines))
 
 
 @cache
