@@ -26,7 +26,7 @@ nitpick_ignore_regex = [
     ("py:.*", r"(?!surefill).*")
 ]  # the standard library, NumPy and others: no inventory, no network
 
-smartquotes = False
+smartquotes_action = "D"  # dashes; quotation marks stay as they are typed
 myst_heading_anchors = 3
 highlight_language = "none"
 autodoc_typehints = "signature"
