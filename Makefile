@@ -33,8 +33,10 @@ lint: setup
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-docs: setup  ## run every snippet of the README and the docs
-	$(BIN)/python -m pytest -q docs/check_snippets.py
+docs: setup  ## the documentation site in build/docs, warnings as errors; every snippet of it and of the README is run
+	rm -rf build/docs
+	$(BIN)/sphinx-build -q -E -W --keep-going docs build/docs
+	$(BIN)/python -m pytest -q -n 2 docs/check_site.py docs/check_snippets.py
 
 bench: setup $(BENCH)/.ready $(FANCY)/.ready  ## speed and accuracy, next to peers that live in an environment of their own
 	$(BIN)/python benchmarks/readers.py

@@ -1,34 +1,65 @@
 """Prose that nothing executes goes stale: run every snippet of the README and the docs, and follow every link.
 
-Python blocks of a page run in order in one namespace; of the shell blocks, the lines that call surefill. They run in a
-folder that holds a small ``ratings.csv``.
+The blocks of a page run in order in a folder that holds a small ``ratings.csv``: Python in one namespace, and of shell
+blocks the lines that call surefill. A block of text after one of them is what it prints: the words must be the same,
+and the numbers about the same, since other processors round otherwise.
 """
 
 from __future__ import annotations
 
+import contextlib
+import io
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 import surefill
+from surefill.cli.main import commands
 from surefill.datasets import make_low_rank
 
 ROOT = Path(__file__).parents[1]
-PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
-BLOCK = re.compile(r"^( *)```(\w+)\n(.*?)^\1```$", re.DOTALL | re.MULTILINE)
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
+BLOCK = re.compile(r"^( *)```(python|sh|text)\n(.*?)^\1```$", re.DOTALL | re.MULTILINE)
+NUMBER = re.compile(r"\d[\d,]*\.?\d*(?:e-?\d+)?")
 
 
-def blocks(page: Path, language: str) -> list[str]:
+def blocks(page: Path) -> list[tuple[str, str]]:
+    """(language, code) of the blocks that are run or printed."""
     found = BLOCK.findall(page.read_text())
     return [
-        "\n".join(line.removeprefix(indent) for line in code.split("\n"))
-        for indent, kind, code in found
-        if kind == language
+        (language, "\n".join(line.removeprefix(indent) for line in code.split("\n")))
+        for indent, language, code in found
     ]
+
+
+def run_python(code: str, page: Path, namespace: dict[str, object]) -> str:
+    """What a block prints."""
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        exec(compile(code, str(page), "exec"), namespace)
+    return out.getvalue()
+
+
+def run_shell(code: str) -> str:
+    """What the lines that call surefill print."""
+    printed = ""
+    for line in code.splitlines():
+        if line.startswith("surefill "):
+            done = CliRunner().invoke(commands, shlex.split(line, comments=True)[1:], catch_exceptions=False)
+            assert done.exit_code == 0, done.stderr
+            printed += done.stdout
+    return printed
+
+
+def assert_printed(shown: str, printed: str) -> None:
+    """The same words, and numbers within a tenth of one another."""
+    assert NUMBER.sub("#", shown).split() == NUMBER.sub("#", printed).split()
+    pairs = zip(*([float(x.replace(",", "")) for x in NUMBER.findall(text)] for text in (shown, printed)), strict=True)
+    for here, there in pairs:
+        assert there == pytest.approx(here, rel=0.1, abs=0.02), (here, there)
 
 
 @pytest.fixture
@@ -43,27 +74,25 @@ def folder_with_ratings(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
+def name_of(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
 @pytest.mark.usefixtures("folder_with_ratings")
-@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=lambda page: page.name)
-def test_python_snippets_run(page):
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)], ids=name_of)
+def test_snippets_run(page):
     namespace: dict[str, object] = {}
-    for code in blocks(page, "python"):
-        exec(compile(code, str(page), "exec"), namespace)
-    assert "sf" in namespace
+    printed = ""
+    for language, code in blocks(page):
+        if language == "python":
+            printed = run_python(code, page, namespace)
+        elif language == "sh":
+            printed = run_shell(code)
+        else:
+            assert_printed(code, printed)
 
 
-@pytest.mark.usefixtures("folder_with_ratings")
-@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "sh")], ids=lambda page: page.name)
-def test_shell_snippets_run(page):
-    for block in blocks(page, "sh"):
-        for line in block.splitlines():
-            if line.startswith("surefill "):
-                words = shlex.split(line, comments=True)
-                done = subprocess.run([sys.executable, "-m", *words], capture_output=True, text=True)
-                assert done.returncode == 0, done.stderr
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_links_lead_somewhere(page):
     for target in re.findall(r"\]\((?!http)([^)#]+)\)", page.read_text()):
         assert (page.parent / target).exists(), target

@@ -6,11 +6,28 @@ import numbers
 
 
 class InputError(ValueError):
-    """Something given to surefill cannot be used; the message is one sentence that says what would do."""
+    """Something given to surefill cannot be used; the message is one sentence that says what would do.
+
+    Examples
+    --------
+    >>> import surefill as sf
+    >>> try:
+    ...     sf.Observations([0, 1], [0], [1.0, 2.0])
+    ... except sf.InputError as error:
+    ...     print(error)
+    rows, cols and values must have one item per observation; got 2, 1 and 2.
+    """
 
 
 class MissingExtraError(ImportError):
-    """A feature needs packages that are not installed; the message says which extra brings them."""
+    """A feature needs packages that are not installed; the message says which extra brings them.
+
+    Examples
+    --------
+    >>> import surefill as sf
+    >>> print(sf.MissingExtraError("drawing pictures", "report"))
+    drawing pictures needs packages that are not installed: pip install 'surefill[report]'.
+    """
 
     def __init__(self, feature: str, extra: str) -> None:
         super().__init__(f"{feature} needs packages that are not installed: pip install 'surefill[{extra}]'.")

@@ -13,7 +13,13 @@ from typing import Generic, Protocol, TypeVar
 
 
 class Status(enum.Enum):
-    """Why a solver stopped; the value is a sentence that advises."""
+    """Why a solver stopped; the value is a sentence that advises.
+
+    Examples
+    --------
+    >>> Status.STEP_LIMIT.value
+    'The step limit was reached before the tolerance; allow more steps for a tighter answer.'
+    """
 
     CONVERGED = "The stopping tolerance was reached."
     NO_GAIN = "Held-out error stopped improving; the best state seen was kept."
@@ -23,7 +29,17 @@ class Status(enum.Enum):
 
 @dataclass(frozen=True)
 class Progress:
-    """What a progress callback receives after each step."""
+    """What a progress callback receives after each step.
+
+    Examples
+    --------
+    >>> import surefill as sf
+    >>> sim = sf.datasets.make_low_rank((30, 20), rank=2, n_draws=400, noise=0.1, random_state=0)
+    >>> told = []
+    >>> _ = sf.FactorModel().fit(sim.observations, told.append)
+    >>> told[0].task, told[0].step
+    ('choosing the penalty', 1)
+    """
 
     task: str
     step: int
@@ -38,7 +54,27 @@ State = TypeVar("State")
 
 
 class Solver(Protocol[State]):
-    """What the loop needs: a name, a first state, a step, and a reason to stop (or None to go on)."""
+    """What the loop needs: a name, a first state, a step, and a reason to stop (or None to go on).
+
+    Examples
+    --------
+    >>> class Halve:
+    ...     task = "halving"
+    ...
+    ...     def init(self):
+    ...         return 1.0
+    ...
+    ...     def step(self, state):
+    ...         return state / 2
+    ...
+    ...     def measure(self, state):
+    ...         return state
+    ...
+    ...     def terminate(self, state):
+    ...         return Status.CONVERGED if state < 0.1 else None
+    >>> run(Halve(), max_steps=10).state
+    0.0625
+    """
 
     @property
     def task(self) -> str:
@@ -64,7 +100,15 @@ class Solver(Protocol[State]):
 
 @dataclass(frozen=True)
 class Outcome(Generic[State]):
-    """The last state and why, when and after how long the loop ended."""
+    """The last state and why, when and after how long the loop ended.
+
+    Examples
+    --------
+    >>> import surefill as sf
+    >>> sim = sf.datasets.make_low_rank((30, 20), rank=2, n_draws=400, noise=0.1, random_state=0)
+    >>> sf.SoftImpute(penalty=1.0, max_steps=2, tol=1e-12).fit(sim.observations).status.name
+    'STEP_LIMIT'
+    """
 
     state: State
     status: Status
@@ -79,7 +123,22 @@ def run(
     time_limit: float | None = None,
     progress: ProgressCallback | None = None,
 ) -> Outcome[State]:
-    """Run ``solver`` until it terminates, ``max_steps`` are done or ``time_limit`` seconds have passed."""
+    """Run ``solver`` until it terminates, ``max_steps`` are done or ``time_limit`` seconds have passed.
+
+    Examples
+    --------
+    >>> class Count:
+    ...     task = "counting"
+    ...     init, measure = int, float
+    ...
+    ...     def step(self, state):
+    ...         return state + 1
+    ...
+    ...     def terminate(self, state):
+    ...         return None
+    >>> run(Count(), max_steps=3).status
+    <Status.STEP_LIMIT: 'The step limit was reached before the tolerance; allow more steps for a tighter answer.'>
+    """
     start = time.perf_counter()
     state = solver.init()
     steps = 0

@@ -19,7 +19,15 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class RiskCoverageCurve:
-    """``risk[k]`` is the mean loss of the share ``coverage[k]`` of entries that are trusted most."""
+    """``risk[k]`` is the mean loss of the share ``coverage[k]`` of entries that are trusted most.
+
+    Examples
+    --------
+    >>> import surefill as sf
+    >>> curve = sf.metrics.risk_coverage_curve([0.0, 4.0], [0.1, 0.9])
+    >>> curve.coverage, curve.risk
+    (array([0.5, 1. ]), array([0., 2.]))
+    """
 
     coverage: Array
     risk: Array
@@ -83,7 +91,15 @@ def coverage_at_risk(loss: ArrayLike, score: ArrayLike, risk: float) -> float:
 
 @dataclass(frozen=True, eq=False)
 class CalibrationTable:
-    """For each of several groups of entries of similar predicted risk: its mean, the mean loss seen, the size."""
+    """For each of several groups of entries of similar predicted risk: its mean, the mean loss seen, the size.
+
+    Examples
+    --------
+    >>> import surefill as sf
+    >>> table = sf.metrics.calibration_by_decile([0.1, 0.3, 1.0, 3.0], [0.2, 0.2, 2.0, 2.0], 2)
+    >>> table.predicted, table.seen, table.size
+    (array([0.2, 2. ]), array([0.2, 2. ]), array([2, 2]))
+    """
 
     predicted: Array
     seen: Array

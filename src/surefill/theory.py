@@ -30,6 +30,9 @@ class ProgramParameters:
     beta : largest mean square of an adversary on the observed cells, and the accuracy to which sample and
         population must agree, uniformly over the class.
     completion_accuracy : mean squared error that the full completion must reach.
+
+    >>> inefficient_parameters(eps=0.4)
+    ProgramParameters(gamma=0.1, beta=0.05, completion_accuracy=0.1)
     """
 
     gamma: float
@@ -42,6 +45,10 @@ class SampleSize:
     """The draws that a theorem asks for at ``eps``, the draws there are, and the eps that those would buy.
 
     Errors are on the [-1, 1] scale, and the constant that the paper does not state is taken as ``constant``.
+
+    >>> size = compare_draws(10**6, "quadratic", 0.5, 0.05, (100, 80), K=1.0)
+    >>> size.enough
+    True
     """
 
     n_draws: int
@@ -77,6 +84,9 @@ def sample_complexity_max_norm(
 
     With that many draws, sample and population squared losses differ by at most ``eps`` for every matrix of
     max-norm at most ``K``, with probability 1 - ``delta``. The paper does not state the constant.
+
+    >>> sample_complexity_max_norm(eps=0.1, delta=0.05, K=1.0, shape=(100, 80))
+    18300
     """
     owner = "sample_complexity_max_norm"
     return _draws(owner, eps, delta, _class_size(owner, shape, K, None), constant)
@@ -89,6 +99,9 @@ def sample_complexity_trace_norm(
 
     As :func:`sample_complexity_max_norm`, for matrices of trace norm at most ``tau``; of order sqrt(m n (m + n))
     for a matrix of ones, whose trace norm is sqrt(m n), where the max-norm asks for m + n.
+
+    >>> sample_complexity_trace_norm(eps=0.1, delta=0.05, tau=90.0, shape=(100, 80))
+    121048
     """
     owner = "sample_complexity_trace_norm"
     return _draws(owner, eps, delta, _class_size(owner, shape, None, tau), constant)
@@ -99,6 +112,10 @@ def efficient_parameters(eps: float, K: float) -> ProgramParameters:
 
     They turn a bound of gamma on means into one on squares: with D = (M* - M-hat)/2,
     E[(M* - M-hat)^2] = 4 E[D^2] <= 4 (pi K/2) gamma = eps.
+
+    >>> parameters = efficient_parameters(eps=0.5, K=1.0)
+    >>> round(parameters.gamma, 4), round(parameters.beta, 4)
+    (0.0796, 0.0032)
     """
     _require_positive("efficient_parameters", eps=eps, K=K)
     gamma = eps / (2 * math.pi * K)
@@ -106,7 +123,11 @@ def efficient_parameters(eps: float, K: float) -> ProgramParameters:
 
 
 def inefficient_parameters(eps: float) -> ProgramParameters:
-    """gamma = eps/4, beta = eps/8, completion accuracy eps/4 (Algorithm 1)."""
+    """gamma = eps/4, beta = eps/8, completion accuracy eps/4 (Algorithm 1).
+
+    >>> inefficient_parameters(eps=0.5).gamma
+    0.125
+    """
     _require_positive("inefficient_parameters", eps=eps)
     return ProgramParameters(eps / 4, eps / 8, eps / 4)
 
@@ -153,6 +174,9 @@ def achievable_eps(
 
     N buys beta = sqrt(constant (K^2 (m + n) + log(3/delta)) / N), and eps = 8 beta for the quadratic program or
     pi K sqrt(8 beta) for the linear one. At 4 or more it says nothing, since no squared error is larger.
+
+    >>> round(achievable_eps(10**6, "quadratic", 0.05, (100, 80), K=1.0), 3)
+    0.109
     """
     size = _program_size("achievable_eps", program, shape, K, tau)
     _require_positive("achievable_eps", n_draws=n_draws, constant=constant)
@@ -172,20 +196,33 @@ def compare_draws(
     tau: float | None = None,
     constant: float = 1.0,
 ) -> SampleSize:
-    """The draws at hand beside those that the theorem of ``program`` asks for; see :func:`required_draws`."""
+    """The draws at hand beside those that the theorem of ``program`` asks for; see :func:`required_draws`.
+
+    >>> size = compare_draws(5000, "linear", 0.5, 0.05, (100, 80), K=1.0)
+    >>> size.required > 10**7, size.enough
+    (True, False)
+    """
     required = required_draws(program, eps, delta, shape, K=K, tau=tau, constant=constant)
     bought = achievable_eps(n_draws, program, delta, shape, K=K, tau=tau, constant=constant)
     return SampleSize(int(n_draws), required, float(eps), bought, float(constant))
 
 
 def relaxation_constant(K: float) -> float:
-    """pi K / 2 in sup E_nu[M^2] <= (pi K / 2) sup E_nu[M] over a version space of MaxNorm(K) (Proposition 16)."""
+    """pi K / 2 in sup E_nu[M^2] <= (pi K / 2) sup E_nu[M] over a version space of MaxNorm(K) (Proposition 16).
+
+    >>> round(relaxation_constant(K=1.0), 4)
+    1.5708
+    """
     _require_positive("relaxation_constant", K=K)
     return math.pi * K / 2
 
 
 def max_norm_of_rank(rank: int) -> float:
-    """sqrt(k): no matrix of rank k with entries in [-1, 1] has a larger max-norm (section 2.1)."""
+    """sqrt(k): no matrix of rank k with entries in [-1, 1] has a larger max-norm (section 2.1).
+
+    >>> max_norm_of_rank(4)
+    2.0
+    """
     _require_positive("max_norm_of_rank", rank=rank)
     return math.sqrt(rank)
 
@@ -195,6 +232,9 @@ def trace_norm_of_rank(rank: int, shape: tuple[int, int]) -> float:
 
     By Cauchy-Schwarz the k singular values add up to at most sqrt(k) |M|_F <= sqrt(k m n), with equality for a
     Hadamard matrix. The paper's section 2.1 says k sqrt(m n), which is true and larger by sqrt(k).
+
+    >>> trace_norm_of_rank(4, (5, 5))
+    10.0
     """
     _require_positive("trace_norm_of_rank", rank=rank)
     _require_shape("trace_norm_of_rank", shape)

@@ -13,7 +13,18 @@ from surefill.loop import ProgressCallback
 
 @runtime_checkable
 class Completion(Protocol):
-    """M-hat of the paper: a value for every entry, in the user's units, without holding the matrix."""
+    """M-hat of the paper: a value for every entry, in the user's units, without holding the matrix.
+
+    Examples
+    --------
+    >>> import surefill as sf
+    >>> sim = sf.datasets.make_low_rank((30, 20), rank=2, n_draws=400, noise=0.1, random_state=0)
+    >>> completion = sf.FactorModel().fit(sim.observations)
+    >>> isinstance(completion, Completion)
+    True
+    >>> completion.block([0, 1], [2, 3, 4]).shape
+    (2, 3)
+    """
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -39,7 +50,14 @@ class Completion(Protocol):
 
 @runtime_checkable
 class CompletionAlgorithm(Protocol):
-    """FC of the paper: observations in, a completion out."""
+    """FC of the paper: observations in, a completion out.
+
+    Examples
+    --------
+    >>> import surefill as sf
+    >>> isinstance(sf.SoftImpute(), CompletionAlgorithm)
+    True
+    """
 
     def fit(self, observations: Observations, progress: ProgressCallback | None = None) -> Completion:
         """Complete the whole matrix."""

@@ -26,6 +26,16 @@ class BayesianFactorCompletion(Factored):
     ``noise`` is the variance of a draw around u_ij where row and column are as noisy as most, on [-1, 1];
     ``row_covariance`` has the covariance of (b_i, p_i) given the columns for each row, and last the prior's,
     ``col_covariance`` the same for columns. These take O((m + n) rank^2) memory, all else O((m + n) rank).
+
+    Examples
+    --------
+    >>> import surefill as sf
+    >>> sim = sf.datasets.make_low_rank((30, 20), rank=2, n_draws=400, noise=0.1, random_state=0)
+    >>> completion = sf.BayesianFactorModel(rank=3).fit(sim.observations)
+    >>> completion.at([0, 1], [2, 3]).shape
+    (2,)
+    >>> bool((completion.variance([0, 1], [2, 3]) > 0).all())
+    True
     """
 
     shape: tuple[int, int]

@@ -19,6 +19,14 @@ class FactorCompletion(StoredProduct, Factored):
 
     ``row_solution`` holds (b_i, p_i) for the rows ``row_ids`` and a last row of zeros for all others, and
     ``col_solution`` the same for columns: an entry of an unseen row is predicted from its column alone.
+
+    Examples
+    --------
+    >>> import surefill as sf
+    >>> sim = sf.datasets.make_low_rank((30, 20), rank=2, n_draws=400, noise=0.1, random_state=0)
+    >>> completion = sf.FactorModel(rank=3).fit(sim.observations)
+    >>> type(completion).__name__, completion.dense().shape
+    ('FactorCompletion', (30, 20))
     """
 
     unit: UnitMap

@@ -14,7 +14,18 @@ from surefill.data import Observations, UnitMap
 
 
 class Factored(BiasedProduct):
-    """u_ij = mean + b_i + c_j + p_i . q_j on [-1, 1], cut to it and given in the user's units, with posteriors."""
+    """u_ij = mean + b_i + c_j + p_i . q_j on [-1, 1], cut to it and given in the user's units, with posteriors.
+
+    Examples
+    --------
+    >>> import surefill as sf
+    >>> sim = sf.datasets.make_low_rank((30, 20), rank=2, n_draws=400, noise=0.1, random_state=0)
+    >>> completion = sf.FactorModel(rank=3).fit(sim.observations)
+    >>> isinstance(completion, Factored)
+    True
+    >>> completion.fold_in(sf.Observations([0, 0], [3, 7], [0.2, -0.1], shape=(1, 20))).shape
+    (1, 20)
+    """
 
     unit: UnitMap
     mean: float

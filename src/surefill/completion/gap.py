@@ -18,6 +18,12 @@ class OptimalityGap:
     """lower_bound <= the least value of the problem <= objective, the value of the matrix found.
 
     ``standing`` is "proved", "probable" (but for one start of Lanczos in 10^9) or "searched": no bound but 0 is known.
+
+    Examples
+    --------
+    >>> gap = OptimalityGap(objective=2.0, lower_bound=1.9, standing="proved")
+    >>> round(gap.absolute, 3), round(gap.relative, 3)
+    (0.1, 0.05)
     """
 
     objective: float

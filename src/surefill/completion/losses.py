@@ -39,6 +39,15 @@ def distribution_loss(completion: Completion, truth: Cells, weights: Cells | Non
     With the confidence C as weights this is the error that the paper bounds, E over nu_C. ``truth`` and ``weights`` are
     m x n arrays, functions (rows, cols) -> block, or objects with ``block`` such as a completion or a confidence; they
     are read in blocks of rows.
+
+    Examples
+    --------
+    >>> import surefill as sf
+    >>> import numpy as np
+    >>> seen = sf.Observations([0, 1], [0, 1], [0.0, 1.0])
+    >>> completion = sf.ExternalCompletion(lambda rows, cols: 1.0 * rows).fit(seen)
+    >>> distribution_loss(completion, truth=np.zeros((2, 2)))
+    0.5
     """
     m, n = completion.shape
     cols, height = np.arange(n), max(1, BLOCK_CELLS // n)
@@ -56,7 +65,17 @@ def distribution_loss(completion: Completion, truth: Cells, weights: Cells | Non
 
 
 def confidence_loss(completion: Completion, truth: Cells, confidence: Cells) -> float:
-    """sum_x C_x (M-hat_x - M*_x)^2 / |C|, what Definition 1 of the paper asks to be at most eps."""
+    """sum_x C_x (M-hat_x - M*_x)^2 / |C|, what Definition 1 of the paper asks to be at most eps.
+
+    Examples
+    --------
+    >>> import surefill as sf
+    >>> import numpy as np
+    >>> seen = sf.Observations([0, 1], [0, 1], [0.0, 1.0])
+    >>> completion = sf.ExternalCompletion(lambda rows, cols: 1.0 * rows).fit(seen)
+    >>> confidence_loss(completion, truth=np.zeros((2, 2)), confidence=np.array([[1.0, 0.5], [0.25, 0.25]]))
+    0.25
+    """
     return distribution_loss(completion, truth, confidence)
 
 

@@ -33,6 +33,14 @@ class LowRankCompletion(StoredProduct):
     chosen : the parameter the fit used, by name, given or found on held-out cells.
     gap : how far from optimal the product is at most; it speaks of the values before they are cut.
     status : why the solver stopped.
+
+    Examples
+    --------
+    >>> import surefill as sf
+    >>> sim = sf.datasets.make_low_rank((30, 20), rank=2, n_draws=400, noise=0.1, random_state=0)
+    >>> completion = sf.SoftImpute(penalty=1.0).fit(sim.observations)
+    >>> type(completion).__name__, completion.penalty
+    ('LowRankCompletion', 1.0)
     """
 
     bounds: tuple[float, float]

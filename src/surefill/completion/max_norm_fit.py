@@ -31,6 +31,14 @@ class MaxNormFit(StoredProduct):
     gap : objective - lower_bound.
     status : why the solver stopped.
     has_effects : whether a mean and the shrunken means b_i, c_j were taken off first; they are zero unless asked for.
+
+    Examples
+    --------
+    >>> import surefill as sf
+    >>> sim = sf.datasets.make_low_rank((30, 20), rank=2, n_draws=400, noise=0.1, random_state=0)
+    >>> completion = sf.MaxNormCompletion(K=1.0).fit(sim.observations)
+    >>> completion.lower_bound <= completion.objective
+    True
     """
 
     unit: UnitMap

@@ -88,7 +88,17 @@ class OutsideCompletion(Cells):
 
 @dataclass(frozen=True, eq=False)
 class TableCompletion(Cells):
-    """A table of predictions, cut to the bounds; cells outside it, and other rows, by ``fallback``."""
+    """A table of predictions, cut to the bounds; cells outside it, and other rows, by ``fallback``.
+
+    Examples
+    --------
+    >>> import surefill as sf
+    >>> sim = sf.datasets.make_low_rank((30, 20), rank=2, n_draws=400, noise=0.1, random_state=0)
+    >>> theirs = sf.Observations([0, 1], [0, 0], [0.3, -0.2], shape=(30, 20))
+    >>> completion = sf.ExternalCompletion(theirs).fit(sim.observations)
+    >>> completion.at([0, 1], [0, 0])
+    array([ 0.3, -0.2])
+    """
 
     predictions: Observations
     fallback: LowRankCompletion

@@ -32,7 +32,16 @@ class ExtendableConfidence(Confidence, Protocol):
 
 @dataclass(frozen=True)
 class Certificate:
-    """How good a confidence is known to be: bounds on the coverage program's optimum, or why there are none."""
+    """How good a confidence is known to be: bounds on the coverage program's optimum, or why there are none.
+
+    Examples
+    --------
+    >>> import surefill as sf
+    >>> sim = sf.datasets.make_low_rank((30, 20), rank=2, n_draws=400, noise=0.1, random_state=0)
+    >>> completer = sf.PartialCompleter(tolerance=0.2, confidence="posterior").fit(sim.observations)
+    >>> completer.result_.certificate.sentence
+    "A heuristic: how far the factor model's posterior variance fell below its prior; no bound is known."
+    """
 
     standing: str
     coverage: float | None
@@ -43,7 +52,14 @@ class Certificate:
 
 @runtime_checkable
 class ConfidenceAlgorithm(Protocol):
-    """Observations and a completion of them in, a confidence and its certificate out."""
+    """Observations and a completion of them in, a confidence and its certificate out.
+
+    Examples
+    --------
+    >>> import surefill as sf
+    >>> isinstance(sf.CoverageProgram(), ConfidenceAlgorithm)
+    True
+    """
 
     def chosen_for(
         self, observations: Observations, completion: Completion, tolerance: float, held_out_error: float
@@ -72,6 +88,15 @@ class CoverageProgram:
         twice the completion's, which covers more, takes longer and is searched rather than proved.
     time_limit : seconds for one solution.
     random_state : seed of the solver's random starts.
+
+    Examples
+    --------
+    >>> import surefill as sf
+    >>> sim = sf.datasets.make_low_rank((30, 20), rank=2, n_draws=400, noise=0.1, random_state=0)
+    >>> program = sf.CoverageProgram(K=1.0, gamma=0.3)
+    >>> completer = sf.PartialCompleter(tolerance=0.2, confidence=program).fit(sim.observations)
+    >>> completer.result_.certificate.standing
+    'certified'
     """
 
     K: float | None = None
@@ -152,6 +177,13 @@ class SeenRows(DenseConfidence):
     mean of C over them is as good: feasible, and of the same coverage. A new row seen like a fitted one gets its
     confidence. Any other gets, for each column, the largest confidence among the fitted rows seen at no column that
     it was not seen at, and 0 where there is none; that is a rule of thumb, which the certificate does not cover.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> confidence = SeenRows(np.array([[0.9, 0.1], [0.2, 0.8]]), np.array([[3, 0], [0, 2]]))
+    >>> confidence.fold_in(Observations([0], [1], [1.0], shape=(1, 2))).dense()
+    array([[0.2, 0.8]])
     """
 
     counts: NDArray[np.int64]
@@ -187,7 +219,19 @@ def _dense_counts(observations: Observations) -> NDArray[np.int64]:
 
 @dataclass(frozen=True)
 class PosteriorVariance:
-    """The share of each entry's prior variance that the observations removed, under the factor model."""
+    """The share of each entry's prior variance that the observations removed, under the factor model.
+
+    Examples
+    --------
+    >>> import surefill as sf
+    >>> sim = sf.datasets.make_low_rank((30, 20), rank=2, n_draws=400, noise=0.1, random_state=0)
+    >>> completion = sf.FactorModel().fit(sim.observations)
+    >>> confidence, certificate = sf.PosteriorVariance().fit(sim.observations, completion)
+    >>> certificate.standing
+    'heuristic'
+    >>> bool(0 <= confidence.at([0], [0])[0] <= 1)
+    True
+    """
 
     def chosen_for(
         self, observations: Observations, completion: Completion, tolerance: float, held_out_error: float

@@ -12,7 +12,15 @@ from surefill.errors import InputError
 
 
 class Confidence(Protocol):
-    """C in [0, 1]^(m x n), asked entry by entry or block by block; ``coverage`` is |C| = sum_x C_x."""
+    """C in [0, 1]^(m x n), asked entry by entry or block by block; ``coverage`` is |C| = sum_x C_x.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> confidence: Confidence = DenseConfidence(np.array([[1.0, 0.5]]))
+    >>> confidence.shape, confidence.coverage
+    ((1, 2), 1.5)
+    """
 
     @property
     def shape(self) -> tuple[int, int]:

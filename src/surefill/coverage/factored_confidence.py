@@ -28,6 +28,16 @@ class FactoredConfidence:
     scale, gamma, mu : lambda, the largest mean allowed, and the smoothing.
     share : t, how much of the counts' confidence is mixed in (0 unless a certificate needed it).
     observations : where the counts are.
+
+    Examples
+    --------
+    >>> import surefill as sf
+    >>> sim = sf.datasets.make_blocks((5, 5), n_groups=2, n_draws=200, random_state=0)
+    >>> found = sf.solve_coverage(sim.observations, K=1, gamma=0.16, method="factored")
+    >>> type(found.confidence).__name__, found.confidence.shape
+    ('FactoredConfidence', (10, 10))
+    >>> bool(found.confidence.at([0], [0])[0] <= 1)
+    True
     """
 
     left: NDArray[Any]

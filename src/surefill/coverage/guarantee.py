@@ -27,7 +27,13 @@ ROUND_OFF = 1e-6
 
 @dataclass(frozen=True)
 class Condition:
-    """Something a theorem assumes, whether it holds here, and why."""
+    """Something a theorem assumes, whether it holds here, and why.
+
+    Examples
+    --------
+    >>> Condition("sample size", "fails", "there are 100 draws, and the theorem asks for 1000.").verdict
+    'fails'
+    """
 
     name: str
     verdict: Verdict
@@ -42,6 +48,16 @@ class TheoremGuarantee:
     ----------
     promise : what the theorem says, if its conditions hold.
     conditions : what it assumes. Some can never be checked from the sample: the promise is then conditional.
+
+    Examples
+    --------
+    >>> import surefill as sf
+    >>> sim = sf.datasets.make_low_rank((30, 20), rank=2, n_draws=400, noise=0.1, random_state=0)
+    >>> found = sf.complete_partially(sim.observations, eps=0.5, delta=0.1, K=1.0)
+    >>> found.guarantee.applies
+    False
+    >>> [condition.name for condition in found.guarantee.conditions]
+    ['draws', 'truth', 'accuracy', 'sample size', 'class', 'feasibility']
     """
 
     promise: str

@@ -29,6 +29,16 @@ class OfflineCompletion:
     theory : the draws that the theorem asks for beside those there are.
     guarantee : what the theorem promises, and which of its conditions hold.
     eps, delta : the mean squared error asked for, in the data's squared units, and the probability of failure.
+
+    Examples
+    --------
+    >>> import surefill as sf
+    >>> sim = sf.datasets.make_low_rank((30, 20), rank=2, n_draws=400, noise=0.1, random_state=0)
+    >>> found = sf.complete_partially(sim.observations, eps=0.5, delta=0.1, K=1.0)
+    >>> found.completion.shape == found.confidence.shape == (30, 20)
+    True
+    >>> found.theory.enough
+    False
     """
 
     completion: Completion

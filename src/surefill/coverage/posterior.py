@@ -24,6 +24,16 @@ class PosteriorConfidence:
     row i's entries, B_j likewise, as the factor model has them: the share of an entry's prior variance that its row's
     and column's observations removed. 0 where neither was seen, towards 1 where both were seen much. A heuristic of
     location, with no guarantee of its own; memory O((m + n) rank^2), any size of matrix.
+
+    Examples
+    --------
+    >>> import surefill as sf
+    >>> sim = sf.datasets.make_low_rank((30, 20), rank=2, n_draws=400, noise=0.1, random_state=0)
+    >>> confidence = PosteriorConfidence.of(sf.FactorModel().fit(sim.observations), sim.observations)
+    >>> confidence.shape
+    (30, 20)
+    >>> bool((confidence.dense() >= 0).all())
+    True
     """
 
     completion: Factored

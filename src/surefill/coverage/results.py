@@ -34,7 +34,13 @@ STANDINGS = {
 
 
 class CoverageStatus(enum.Enum):
-    """How a coverage was reached; the value is a sentence."""
+    """How a coverage was reached; the value is a sentence.
+
+    Examples
+    --------
+    >>> CoverageStatus.EXACT.value
+    'The answer follows from a closed form; no solver was needed.'
+    """
 
     EXACT = "The answer follows from a closed form; no solver was needed."
     WITHIN_GAP = "The certified gap is within the one asked for."
@@ -60,6 +66,16 @@ class Coverage:
         ``bound`` what no member exceeds, at most gamma |C| if certified. Their mean proves the upper bound.
     status : how the answer was reached.
     K, gamma, beta, rank : the parameters used.
+
+    Examples
+    --------
+    >>> import surefill as sf
+    >>> sim = sf.datasets.make_blocks((5, 5), n_groups=2, n_draws=200, random_state=0)
+    >>> found = sf.solve_coverage(sim.observations, K=1, gamma=0.16)
+    >>> found.standing, found.coverage <= found.upper_bound
+    ('certified', True)
+    >>> round(found.gap, 2) <= 0.01
+    True
     """
 
     confidence: Confidence

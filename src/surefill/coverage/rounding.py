@@ -48,6 +48,15 @@ def sign_round(
 
     M~ = U~ V~^T is M = U V^T with some rows and columns negated: entries keep their size, factors their row norms
     and the matrix its rank, so M~ is in every version space around zero that M is in.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> U, V = np.array([[1.0], [-1.0]]), np.array([[0.5]])
+    >>> left, right = sign_round(U, V, rng=0)
+    >>> np.abs(left @ right.T)
+    array([[0.5],
+           [0.5]])
     """
     left, right = _as_factors(U, V)
     w = np.random.default_rng(rng).normal(size=left.shape[1])
@@ -59,6 +68,11 @@ def expected_sign_rounded(U: ArrayLike, V: ArrayLike) -> NDArray[np.float64]:
 
     By Lemma 17 that is at least 2 M_x^2 / (pi |u_i| |v_j|), and so at least 2 M_x^2 / (pi K) where K bounds the
     products of row norms.
+
+    Examples
+    --------
+    >>> expected_sign_rounded([[1.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]])
+    array([[1., 0.]])
     """
     left, right = _as_factors(U, V)
     M = left @ right.T

@@ -64,6 +64,15 @@ def solve_coverage(
     warm_start : a factored answer for the same matrix and neighbouring parameters.
     random_state : seed of the factored solver's random starts.
     progress : called after each of the factored solver's rounds.
+
+    Examples
+    --------
+    >>> import surefill as sf
+    >>> sim = sf.datasets.make_blocks((5, 5), n_groups=2, n_draws=200, random_state=0)
+    >>> found = sf.solve_coverage(sim.observations, K=1, gamma=0.16)
+    >>> inside, outside = found.confidence.dense()[sim.support], found.confidence.dense()[~sim.support]
+    >>> bool(inside.mean() > 0.8), bool(outside.mean() < 0.1)
+    (True, True)
     """
     if method not in METHODS:
         raise invalid_parameter("solve_coverage", "method", " or ".join(map(repr, METHODS)), method)

@@ -15,6 +15,13 @@ class Groups:
     """Entries of the g-th present row are ``order[starts[g]:starts[g + 1]]``; its id is ``ids[g]``.
 
     Compressed sparse rows over present rows alone: memory grows with the entries, never with the shape.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> groups = Groups.of(np.array([3, 1, 3]))
+    >>> groups.ids, groups.sizes
+    (array([1, 3]), array([1, 2]))
     """
 
     ids: IntArray

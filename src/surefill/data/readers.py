@@ -69,6 +69,18 @@ def read_observations(
     delimiter : what separates fields in a text file, one or two characters; guessed when not given.
     header : whether a text file starts with column names; guessed when not given.
     bounds : (low, high), the range values may take; the range seen when not given.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import surefill as sf
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "ratings.csv"
+    ...     _ = file.write_text("user,item,rating\\nann,Alien,5\\nbob,Alien,4\\nbob,Brazil,2\\n")
+    ...     seen = sf.read_observations(file, bounds=(1, 5))
+    >>> seen.shape, len(seen), seen.row_labels.tolist()
+    ((2, 2), 3, ['ann', 'bob'])
     """
     source, choice = Path(path), {"row": row, "col": col, "value": value}
     if source.is_dir():

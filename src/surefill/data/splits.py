@@ -32,7 +32,15 @@ def split_entries(
 def split_folds(
     observations: Observations, n_folds: int = 5, random_state: int = 0
 ) -> Iterator[tuple[Observations, Observations]]:
-    """(train, held out) for each of ``n_folds`` disjoint random folds of the cells."""
+    """(train, held out) for each of ``n_folds`` disjoint random folds of the cells.
+
+    Examples
+    --------
+    >>> import surefill as sf
+    >>> seen = sf.Observations([0, 0, 1, 1], [0, 1, 0, 1], [1.0, 2.0, 3.0, 4.0])
+    >>> [len(held_out) for train, held_out in sf.split_folds(seen, n_folds=2)]
+    [2, 2]
+    """
     if not 2 <= n_folds <= len(observations):
         raise invalid_parameter("split_folds", "n_folds", f"from 2 to {len(observations)}, the observed cells", n_folds)
     fold = np.random.default_rng(random_state).permutation(np.arange(len(observations)) % n_folds)
@@ -43,7 +51,16 @@ def split_folds(
 def split_rows(
     observations: Observations, held_out: float = 0.2, random_state: int = 0
 ) -> tuple[Observations, Observations]:
-    """(train, held out): all cells of a random share of the present rows are held out."""
+    """(train, held out): all cells of a random share of the present rows are held out.
+
+    Examples
+    --------
+    >>> import surefill as sf
+    >>> seen = sf.Observations([0, 0, 1, 1], [0, 1, 0, 1], [1.0, 2.0, 3.0, 4.0])
+    >>> train, held_out = sf.split_rows(seen, held_out=0.5)
+    >>> bool(set(train.rows.tolist()) & set(held_out.rows.tolist()))
+    False
+    """
     if not 0 < held_out < 1:
         raise invalid_parameter("split_rows", "held_out", "a share above 0 and below 1", held_out)
     present = observations.by_row.ids

@@ -43,6 +43,19 @@ def write_table(
     blocks : mappings from column name to array, all with the same columns.
     columns : names to write in place of those in the blocks, such as ``{"row": "userId"}``.
     exact : columns of the blocks whose numbers are to be read back as they were.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import surefill as sf
+    >>> import numpy as np
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "filled.csv"
+    ...     block = {"row": np.array(["ann"]), "value": np.array([4.5])}
+    ...     lines = sf.write_table(file, [block], columns={"row": "user"})
+    ...     print(lines, file.read_text().split())
+    1 ['user,value', 'ann,4.5']
     """
     target, suffix = Path(path), check_table_target(path)
     lines, names = 0, None

@@ -53,6 +53,16 @@ def load_movielens(
 
     With ``fold`` from 1 to 5 (ml-100k only), the official (base, test) pair: the test set is lines
     20000 (fold - 1) + 1 to 20000 fold of ``u.data``, the base all others.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import surefill as sf
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = (Path(folder) / "u.data").write_text("1\\t2\\t5\\t881250949\\n3\\t2\\t4\\t881250950\\n")
+    ...     len(sf.datasets.load_movielens("ml-100k", path=folder))
+    2
     """
     if name not in EDITIONS:
         raise invalid_parameter("load_movielens", "name", " or ".join(map(repr, EDITIONS)), name)

@@ -22,6 +22,13 @@ class Simulation:
     Every row and every column belongs to a group, ``row_groups`` and ``col_groups``, and ``allowed`` (row groups x
     column groups) says which pairs of groups are ever drawn: one pair where all entries can be, the diagonal for
     blocks, and as many groups as rows and columns for a pattern without structure.
+
+    Examples
+    --------
+    >>> import surefill as sf
+    >>> sim = sf.datasets.make_blocks((5, 5), n_groups=2, n_draws=200, random_state=0)
+    >>> sim.truth.shape, int(sim.support.sum())
+    ((10, 10), 50)
     """
 
     observations: Observations
@@ -107,6 +114,13 @@ def make_low_rank(
         weights, column weights) for a product distribution, which needs nothing of size m x n.
     noise : each draw is y = M*_x + e, e uniform on [-noise, noise]; the truth is scaled to [noise - 1, 1 - noise]
         so that values stay in [-1, 1] and E[y | x] = M*_x exactly.
+
+    Examples
+    --------
+    >>> import surefill as sf
+    >>> sim = sf.datasets.make_low_rank((60, 40), rank=2, n_draws=1000, random_state=0)
+    >>> sim.observations.shape, sim.observations.n_draws
+    ((60, 40), 1000)
     """
     rng = np.random.default_rng(random_state)
     m, n = shape

@@ -59,6 +59,19 @@ class PartialCompletion:
     predicted_range : the least and the largest prediction at a training cell; all predictions are cut to it, so that no
         squared error exceeds the square of the distance from one of these to the far bound.
     timings : seconds spent in each stage.
+
+    Examples
+    --------
+    >>> import surefill as sf
+    >>> sim = sf.datasets.make_low_rank((60, 50), rank=2, n_draws=2000, noise=0.1, random_state=0)
+    >>> completer = sf.PartialCompleter(tolerance=0.05, confidence="posterior").fit(sim.observations)
+    >>> result = completer.result_
+    >>> result.values_at([0, 1], [3, 4]).shape
+    (2,)
+    >>> 0 < result.kept_share() <= 1
+    True
+    >>> sorted(result.timings)
+    ['fit', 'promise', 'rehearsal', 'risk']
     """
 
     completion: Completion

@@ -64,7 +64,20 @@ STORABLE: dict[str, Any] = {
 
 
 def save(completer: PartialCompleter, path: str | Path) -> None:
-    """Write a fitted completer; the file appears only when it is complete."""
+    """Write a fitted completer; the file appears only when it is complete.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import surefill as sf
+    >>> sim = sf.datasets.make_low_rank((60, 50), rank=2, n_draws=2000, noise=0.1, random_state=0)
+    >>> completer = sf.PartialCompleter(tolerance=0.05, confidence="posterior").fit(sim.observations)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save(completer, Path(folder) / "model.surefill")
+    ...     [file.name for file in Path(folder).iterdir()]
+    ['model.surefill']
+    """
     content = {
         "parameters": {name: getattr(completer, name) for name in PARAMETERS},
         "result": completer._fitted(),
@@ -75,7 +88,21 @@ def save(completer: PartialCompleter, path: str | Path) -> None:
 
 
 def load(path: str | Path) -> PartialCompleter:
-    """Read a fitted completer written by :meth:`PartialCompleter.save`."""
+    """Read a fitted completer written by :meth:`PartialCompleter.save`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import surefill as sf
+    >>> sim = sf.datasets.make_low_rank((60, 50), rank=2, n_draws=2000, noise=0.1, random_state=0)
+    >>> completer = sf.PartialCompleter(tolerance=0.05, confidence="posterior").fit(sim.observations)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     completer.save(Path(folder) / "model.surefill")
+    ...     again = sf.load(Path(folder) / "model.surefill")
+    >>> bool((again.predict([0], [3]) == completer.predict([0], [3])).all())
+    True
+    """
     return read_archive(Path(path), FORMAT, VERSION, _rebuilt, STORABLE)
 
 

@@ -21,6 +21,17 @@ def iterate_table(completer: PartialCompleter, entries: Entries = "kept") -> Ite
 
     ``value`` is what was observed where ``observed``, and the completion elsewhere. ``entries`` says which cells to
     list: "kept" the observed and the kept ones, "missing" all that were not observed, "all" every cell.
+
+    Examples
+    --------
+    >>> import surefill as sf
+    >>> sim = sf.datasets.make_low_rank((60, 50), rank=2, n_draws=2000, noise=0.1, random_state=0)
+    >>> completer = sf.PartialCompleter(tolerance=0.05, confidence="posterior").fit(sim.observations)
+    >>> block = next(sf.iterate_table(completer, entries="missing"))
+    >>> list(block)
+    ['row', 'column', 'value', 'confidence', 'risk', 'keep', 'observed']
+    >>> bool(block["observed"].any())
+    False
     """
     if entries not in ("kept", "missing", "all"):
         raise invalid_parameter("iterate_table", "entries", "'kept', 'missing' or 'all'", entries)

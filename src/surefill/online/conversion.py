@@ -46,6 +46,15 @@ class OfflineImplication:
     rounds, rounds_needed : T, and the T from which B_T / T <= alpha theta delta.
     lemma_margin : delta^(2/3) / 2 - (2 D + regret of the matrix player / T) / theta, with the upper end of the measured
         regret. The lemma assumes that it is not negative.
+
+    Examples
+    --------
+    >>> import surefill as sf
+    >>> import numpy as np
+    >>> game = sf.OnlineDualDescent((3, 2), K=1.0, alpha=1.0, theta=0.5)
+    >>> game = game.learn_many([0, 1, 2], [0, 1, 0], [0.0, 0.0, 0.0])
+    >>> offline_implication(game.game, np.full((3, 2), 1 / 6), delta=0.5).enough
+    False
     """
 
     delta: float
@@ -83,7 +92,18 @@ class OfflineImplication:
 
 
 def offline_implication(game: ExactGame, mu: ArrayLike, delta: float) -> OfflineImplication:
-    """The theorem's inequalities for a game that was played on draws from ``mu``, an m x n array that adds up to 1."""
+    """The theorem's inequalities for a game that was played on draws from ``mu``, an m x n array that adds up to 1.
+
+    Examples
+    --------
+    >>> import surefill as sf
+    >>> import numpy as np
+    >>> game = sf.OnlineDualDescent((3, 2), K=1.0, alpha=1.0, theta=0.5)
+    >>> game = game.learn_many([0, 1, 2], [0, 1, 0], [0.0, 0.0, 0.0])
+    >>> implied = offline_implication(game.game, np.full((3, 2), 1 / 6), delta=0.5)
+    >>> implied.rounds, implied.rounds_needed > 3
+    (3, True)
+    """
     options, player = game.options, game.confidence_player
     distribution = as_matrix(mu, "mu", options.shape)
     if distribution.min() < 0 or abs(distribution.sum() - 1) > 1e-9:

@@ -23,7 +23,15 @@ from surefill.spaces.version_space import VersionSpace
 
 
 class MatrixPredict(Protocol):
-    """``matrix-predict`` of the paper's Simplified ODD, which may keep a memory of its own."""
+    """``matrix-predict`` of the paper's Simplified ODD, which may keep a memory of its own.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> matrix_predict: MatrixPredict = GradientAdversary(rank=2)
+    >>> matrix_predict(np.full((2, 2), 0.25), np.zeros((2, 2)), (0, 0)).shape
+    (2, 2)
+    """
 
     def __call__(self, C: Array, M: Array, cell: tuple[int, int]) -> Array:
         """M_(t+1) from C_t and M_t after an observation at ``cell``."""
@@ -44,6 +52,13 @@ class BestResponse:
 
     A factored ascent of the given ``rank``, warm from the last answer and continued for ``iterations`` every
     ``every`` rounds; in between the matrix stays. O(mn rank iterations / every) a round.
+
+    Examples
+    --------
+    >>> import surefill as sf
+    >>> game = sf.SimplifiedODD((4, 3), matrix_predict=BestResponse(rank=2)).learn_many([0, 1, 2], [0, 1, 2])
+    >>> game.confidence().shape
+    (4, 3)
     """
 
     K: float = 1.0
@@ -108,6 +123,13 @@ class GradientAdversary:
     with W = 1 where the matrix was seen, W_i the number of such cells in row i: cells are remembered, so an old
     observation keeps its hold. mn C_t has mean 1 and the divisor is the row's curvature, so eta and pull mean the same
     at every size. O(mn rank) a round.
+
+    Examples
+    --------
+    >>> import surefill as sf
+    >>> game = sf.SimplifiedODD((4, 3), matrix_predict=GradientAdversary(rank=2)).learn_many([0, 1, 2], [0, 1, 2])
+    >>> game.confidence().shape
+    (4, 3)
     """
 
     K: float = 1.0

@@ -22,6 +22,15 @@ class GameRegret:
         of matrices of max-norm at most K with entries in [-1, 1].
     confidence_bound, matrix_bound : what the theorem promises for the steps taken; infinite where they are too long.
     alpha : the game's regret is max(confidence, alpha matrix).
+
+    Examples
+    --------
+    >>> import surefill as sf
+    >>> game = sf.OnlineDualDescent((3, 2), K=1.0, alpha=1.0, theta=0.5)
+    >>> game = game.learn_many([0, 1, 2], [0, 1, 0], [0.0, 0.0, 0.0])
+    >>> regret = game.regret()
+    >>> regret.rounds, bool(regret.matrix_lower <= regret.matrix_upper)
+    (3, True)
     """
 
     rounds: int

@@ -19,6 +19,16 @@ class StreamMetrics:
 
     Each observation counts with the prediction and the confidence it had before it was learnt. An observation
     that could not be predicted (the first, where no bounds were given) is in ``unscored`` alone.
+
+    Examples
+    --------
+    >>> import surefill as sf
+    >>> stream = sf.StreamingCompleter(bounds=(1, 5))
+    >>> scores = stream.learn_many(["ann", "bob", "ann"], ["Alien", "Alien", "Brazil"], [5, 4, 2])
+    >>> stream.metrics.count
+    3
+    >>> stream.metrics.rmse < 4
+    True
     """
 
     counts: NDArray[np.int64]

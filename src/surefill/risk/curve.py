@@ -22,6 +22,13 @@ class RiskCurve:
 
     Linear between its knots, flat beyond them. The errors are against observed values, so the noise of an
     observation is part of the risk.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> curve = RiskCurve(np.array([0.2, 0.8]), np.array([1.0, 0.4]))
+    >>> curve.at(np.array([0.0, 0.5, 1.0]))
+    array([1. , 0.7, 0.4])
     """
 
     confidence: Array
@@ -45,7 +52,18 @@ class RiskCurve:
 
 @dataclass(frozen=True, eq=False)
 class ConfidenceRisk:
-    """risk_x = curve(C_x): an expected squared error for every entry, from its confidence alone."""
+    """risk_x = curve(C_x): an expected squared error for every entry, from its confidence alone.
+
+    Examples
+    --------
+    >>> import surefill as sf
+    >>> sim = sf.datasets.make_low_rank((30, 20), rank=2, n_draws=400, noise=0.1, random_state=0)
+    >>> completer = sf.PartialCompleter(tolerance=0.2, confidence="posterior", risk="confidence").fit(sim.observations)
+    >>> type(completer.result_.risk).__name__
+    'ConfidenceRisk'
+    >>> bool((completer.predict_risk([0, 1], [2, 3]) >= 0).all())
+    True
+    """
 
     curve: RiskCurve
     confidence: ExtendableConfidence

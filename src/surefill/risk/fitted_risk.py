@@ -25,6 +25,17 @@ class FittedRisk:
     how noisy the row and the column are, and whether more so where predictions are high. The curve is linear between
     its knots and flat beyond. Slopes are at least 0, so that risk rises with v and falls with C. It is always above 0.
     A row or column never seen has factor 1, as if it were like most, and the variance of the prior.
+
+    Examples
+    --------
+    >>> import surefill as sf
+    >>> sim = sf.datasets.make_low_rank((60, 50), rank=2, n_draws=2000, noise=0.1, random_state=0)
+    >>> completer = sf.PartialCompleter(tolerance=0.05, confidence="posterior").fit(sim.observations)
+    >>> risk = completer.result_.risk
+    >>> type(risk).__name__, risk.shape
+    ('FittedRisk', (60, 50))
+    >>> bool((risk.at([0, 1], [3, 4]) > 0).all())
+    True
     """
 
     evidence: Evidence

@@ -23,6 +23,13 @@ class ConformalScores:
     (all weights 1) or drawn by the weights (Tibshirani, Barber, Candes, Ramdas, 2019). That is a statement about all
     entries on average, not about the kept ones or any single one. A cell seen repeatedly counts once, with the root
     mean square of its draws' scores, and its intervals hold only about that often.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> scores = ConformalScores.of(np.array([0.04, 0.01, 0.09, 0.16]), np.full(4, 0.04), np.ones(4))
+    >>> scores.half_widths(np.array([0.04]), np.ones(1), level=0.5)
+    array([0.3])
     """
 
     scores: Array

@@ -44,6 +44,16 @@ class SelectionPlan:
     n_calibration, n_observed : cells held out, and all.
     reference_share : the share of the training cells that have the floor's confidence.
     mean_square_weight : mean of w^2 over the training cells.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> plan = SelectionPlan(
+    ...     tolerance=0.5, delta=0.1, largest_loss=4.0, floor=0.2, n_calibration=200, n_observed=1000,
+    ...     reference=np.linspace(0.1, 1.0, 800), reference_share=1.0,
+    ... )
+    >>> len(plan.thresholds), round(float(plan.levels.sum()), 6)
+    (200, 0.1)
     """
 
     tolerance: float

@@ -16,7 +16,23 @@ TARGETS = {
 def state_guarantee(
     plan: SelectionPlan, selection: Selection, weights: TargetWeights, bounds: tuple[float, float]
 ) -> Guarantee:
-    """What :func:`surefill.risk.selection.select` shows, over which entries, under which conditions."""
+    """What :func:`surefill.risk.selection.select` shows, over which entries, under which conditions.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from surefill.risk import Calibration, select
+    >>> plan = SelectionPlan(
+    ...     tolerance=0.5, delta=0.1, largest_loss=4.0, floor=0.2, n_calibration=200, n_observed=1000,
+    ...     reference=np.linspace(0.1, 1.0, 800), reference_share=1.0,
+    ... )
+    >>> rng = np.random.default_rng(0)
+    >>> risk = rng.uniform(0.1, 1.0, 200)
+    >>> calibration = Calibration(risk, np.ones(200), np.minimum(risk * rng.chisquare(1, 200), 4.0), np.ones(200))
+    >>> weights = TargetWeights("observed", 0.2, None, 1.0)
+    >>> state_guarantee(plan, select(plan, calibration), weights, bounds=(-1.0, 1.0)).promised
+    True
+    """
     target, (low, high) = TARGETS[weights.aim], bounds
     if selection.empty:
         sentence = f"Nothing is promised, for nothing is kept. {selection.finding}"

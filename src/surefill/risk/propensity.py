@@ -88,6 +88,14 @@ class TargetWeights:
         of these, the ones never observed    w = (1 - p) / p
 
     cut at ``largest`` and divided by it; 1 for entries drawn like the observed ones.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> propensity = GivenPropensity(np.array([[0.8, 0.2], [0.8, 0.2]]))
+    >>> weights = TargetWeights.of("unobserved", propensity, 0.2, Observations([0, 1], [0, 1], [1.0, 2.0]))
+    >>> weights.at([0, 0], [0, 1])
+    array([0.0625, 1.    ])
     """
 
     aim: Aim
@@ -122,7 +130,15 @@ class TargetWeights:
 
 
 def choose_propensity(given: Any, aim: Aim, train: Observations, held_out_share: float) -> Propensity | None:
-    """What the user gave for P(observed), or the marginal model of the training cells where the aim needs one."""
+    """What the user gave for P(observed), or the marginal model of the training cells where the aim needs one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> seen = Observations([0, 0, 1], [0, 1, 1], [1.0, 2.0, 3.0])
+    >>> choose_propensity(np.full((2, 2), 0.5), "unobserved", seen, 0.2).at([0], [1])
+    array([0.5])
+    """
     if aim == "observed":
         if given is not None:
             raise InputError(

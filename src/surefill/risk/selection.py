@@ -36,6 +36,15 @@ class Selection:
     n_held_out : how many calibration entries there were.
     limited_by : what stopped the set from being larger.
     finding : all of this in words, but for the limit.
+
+    Examples
+    --------
+    >>> import surefill as sf
+    >>> sim = sf.datasets.make_low_rank((60, 50), rank=2, n_draws=2000, noise=0.1, random_state=0)
+    >>> completer = sf.PartialCompleter(tolerance=0.05, confidence="posterior").fit(sim.observations)
+    >>> selection = completer.result_.selection
+    >>> selection.empty, selection.held_out_error <= selection.tolerance
+    (False, True)
     """
 
     threshold: float
@@ -64,7 +73,17 @@ class Selection:
 
 @dataclass(frozen=True)
 class Guarantee:
-    """What is promised about the kept set, over which entries, and what is not."""
+    """What is promised about the kept set, over which entries, and what is not.
+
+    Examples
+    --------
+    >>> import surefill as sf
+    >>> sim = sf.datasets.make_low_rank((60, 50), rank=2, n_draws=2000, noise=0.1, random_state=0)
+    >>> completer = sf.PartialCompleter(tolerance=0.05, confidence="posterior").fit(sim.observations)
+    >>> guarantee = completer.result_.guarantee
+    >>> guarantee.promised, guarantee.delta
+    (True, 0.05)
+    """
 
     promised: bool
     delta: float
@@ -79,6 +98,13 @@ class Calibration:
 
     ``loss`` is the squared error, averaged over a cell's draws; ``weight`` in (0, 1] aims at other entries than those
     seen. Every cell counts once, however often it was drawn: its draws share what is unknown about the cell.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> calibration = Calibration(np.array([0.1, 0.9]), np.ones(2), np.array([0.2, 1.0]), np.ones(2))
+    >>> calibration.mean_loss(np.array([True, True]))
+    0.6
     """
 
     risk: Array
@@ -101,6 +127,20 @@ def select(plan: SelectionPlan, calibration: Calibration) -> Selection:
     tested by the capital of :mod:`surefill.risk.betting`, in the plan's sequence and at its levels, which add up to
     delta. With probability at least 1 - delta no true hypothesis is rejected, and then the mean loss of the set that
     is chosen is below the tolerance. The plan must not depend on the calibration cells.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> plan = SelectionPlan(
+    ...     tolerance=0.5, delta=0.1, largest_loss=4.0, floor=0.2, n_calibration=200, n_observed=1000,
+    ...     reference=np.linspace(0.1, 1.0, 800), reference_share=1.0,
+    ... )
+    >>> rng = np.random.default_rng(0)
+    >>> risk = rng.uniform(0.1, 1.0, 200)
+    >>> calibration = Calibration(risk, np.ones(200), np.minimum(risk * rng.chisquare(1, 200), 4.0), np.ones(200))
+    >>> selection = select(plan, calibration)
+    >>> selection.empty, selection.held_out_error <= 0.5
+    (False, True)
     """
     ranked = _Ranked.of(plan, calibration)
     rejected = ranked.rejected(plan)
@@ -217,6 +257,13 @@ def rounding_threshold(confidence: Confidence, n_sampled: int = 200_000, random_
 
     The paper rounds C at random to a set whose size is within 1 of |C|; this is its deterministic counterpart.
     Exact where the matrix has at most ``n_sampled`` entries, estimated on a sample of them elsewhere.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from surefill.coverage import DenseConfidence
+    >>> rounding_threshold(DenseConfidence(np.array([[0.9, 0.8], [0.3, 0.1]])))
+    0.8
     """
     ranked = np.sort(confidence.at(*some_cells(confidence.shape, n_sampled, random_state)))[::-1]
     size = int(ranked.sum() + 1e-9)

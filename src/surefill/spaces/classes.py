@@ -21,6 +21,15 @@ class MaxNorm:
 
     Without a rank the class is convex and every answer about it can be certified; with one it is smaller,
     holds more coverage, and is not convex.
+
+    Examples
+    --------
+    >>> import surefill as sf
+    >>> import numpy as np
+    >>> sf.MaxNorm(K=1.0).description
+    'matrices of max-norm at most 1'
+    >>> sf.MaxNorm(K=1.0).norm(np.ones((2, 2))).upper <= 1 + 1e-6
+    True
     """
 
     K: float
@@ -70,7 +79,17 @@ class MaxNorm:
 
 @dataclass(frozen=True)
 class TraceNorm:
-    """{M : trace-norm(M) <= tau}, the sum of singular values (the paper's M^tr_tau)."""
+    """{M : trace-norm(M) <= tau}, the sum of singular values (the paper's M^tr_tau).
+
+    Examples
+    --------
+    >>> import surefill as sf
+    >>> import numpy as np
+    >>> sf.TraceNorm(tau=2.0).description
+    'matrices of trace norm at most 2'
+    >>> round(sf.TraceNorm(tau=2.0).norm(np.ones((2, 2))).value, 6)
+    2.0
+    """
 
     tau: float
 

@@ -22,6 +22,16 @@ class NormValue:
     value : the middle of ``lower`` and ``upper``.
     lower : <witness, M>, where the witness has dual norm at most 1.
     upper : |left|_{2,inf} |right|_{2,inf} for the max-norm, |left|_F |right|_F for the trace norm.
+
+    Examples
+    --------
+    >>> import surefill as sf
+    >>> import numpy as np
+    >>> norm = sf.max_norm(np.eye(2))
+    >>> norm.lower <= norm.value <= norm.upper
+    True
+    >>> round(norm.value, 4)
+    1.0
     """
 
     lower: float

@@ -25,7 +25,17 @@ TOLERANCE = 1e-6
 
 @dataclass(frozen=True)
 class Membership:
-    """By how much each condition of the version space is exceeded; true when none is by more than 1e-6."""
+    """By how much each condition of the version space is exceeded; true when none is by more than 1e-6.
+
+    Examples
+    --------
+    >>> import surefill as sf
+    >>> import numpy as np
+    >>> seen = sf.Observations([0, 0, 1], [0, 1, 1], [1.0, 0.5, 0.2])
+    >>> space = sf.VersionSpace(seen, beta=0.01, matrix_class=sf.MaxNorm(1.0))
+    >>> print(space.contains(np.zeros((2, 2))))
+    The matrix is in the version space.
+    """
 
     norm: float
     rank: float
@@ -50,7 +60,18 @@ class Membership:
 
 @dataclass(frozen=True, eq=False)
 class Adversary:
-    """A member M of the version space played against a confidence C: value <= sup <C, M> <= bound."""
+    """A member M of the version space played against a confidence C: value <= sup <C, M> <= bound.
+
+    Examples
+    --------
+    >>> import surefill as sf
+    >>> import numpy as np
+    >>> seen = sf.Observations([0, 0, 1], [0, 1, 1], [1.0, 0.5, 0.2])
+    >>> space = sf.VersionSpace(seen, beta=0.01, matrix_class=sf.MaxNorm(1.0))
+    >>> adversary = space.maximize(np.full((2, 2), 0.25))
+    >>> adversary.value <= adversary.bound
+    True
+    """
 
     matrix: Matrix
     value: float
@@ -78,6 +99,17 @@ class VersionSpace:
     observations : where the matrix was seen and how often; their values play no part.
     beta : largest mean square on the observed cells, 0 or more.
     matrix_class : ``MaxNorm(K)`` or ``TraceNorm(tau)``.
+
+    Examples
+    --------
+    >>> import surefill as sf
+    >>> import numpy as np
+    >>> seen = sf.Observations([0, 0, 1], [0, 1, 1], [1.0, 0.5, 0.2])
+    >>> space = sf.VersionSpace(seen, beta=0.01, matrix_class=sf.MaxNorm(1.0))
+    >>> bool(space.contains(np.array([[0.0, 0.0], [1.0, 0.0]])))
+    True
+    >>> round(space.maximize(np.array([[0.0, 0.0], [1.0, 0.0]])).value, 2)
+    1.0
     """
 
     observations: Observations

@@ -40,6 +40,15 @@ class CompletionContract:
         values breaks that; leave it on its automatic choice here.
     iterative : whether ``fit`` reports progress.
     storable : whether a completer with it can be saved; if not, saving must say so.
+
+    Examples
+    --------
+    >>> import surefill as sf
+    >>> class TestMine(CompletionContract):
+    ...     algorithm = sf.FactorModel(rank=3)
+    ...     bad_parameters = {"rank": 0}
+    >>> TestMine.fit(additive_and_low_rank().observations).shape
+    (30, 24)
     """
 
     algorithm: ClassVar[Any]

@@ -1,0 +1,46 @@
+"""The built site: every public name is there with an example that runs, and nothing is loaded from the network."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+import surefill
+
+sys.path.insert(0, str(Path(__file__).parent / "extensions"))
+
+from public_names import entries
+
+SITE = Path(__file__).parents[1] / "build" / "docs"
+PAGES = sorted(SITE.rglob("*.html"))
+
+
+@pytest.mark.parametrize(
+    "name", [name for name, thing in entries().items() if isinstance(thing, type) or callable(thing)]
+)
+def test_every_public_name_has_an_example(name):
+    assert ">>> " in (entries()[name].__doc__ or ""), f"the docstring of {name} has no example"
+
+
+def test_what_surefill_offers_is_in_the_reference():
+    missing = {f"surefill.{name}" for name in surefill.__all__} - set(entries())
+    assert not {name for name in missing if not inspect.ismodule(getattr(surefill, name.rpartition(".")[2]))}
+
+
+def test_every_public_name_has_an_entry():
+    anchors = {anchor for page in PAGES for anchor in re.findall(r'<dt [^>]*id="([\w.]+)"', page.read_text())}
+    assert set(entries()) <= anchors
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(SITE)))
+def test_nothing_is_loaded_from_elsewhere(page):
+    loaded = re.findall(r'<(?:script|img|iframe|source)\b[^>]*\bsrc="([^"]*)"', page.read_text())
+    loaded += re.findall(r'<link\b[^>]*\brel="(?:stylesheet|preload|icon)"[^>]*\bhref="([^"]*)"', page.read_text())
+    loaded += [
+        url for style in SITE.rglob("*.css") for url in re.findall(r"url\(['\"]?(https?:[^)]*)\)", style.read_text())
+    ]
+    assert not [address for address in loaded if re.match(r"(https?:)?//", address)]
