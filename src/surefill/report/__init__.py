@@ -1,6 +1,14 @@
 """Pictures for people who would rather look than read."""
 
 from surefill.report.curves import draw_risk_coverage
+from surefill.report.experiments_movielens import draw_errors_by_confidence
+from surefill.report.experiments_patterns import draw_pattern
 from surefill.report.picture import check_picture_target, draw_blocks
 
-__all__ = ["check_picture_target", "draw_blocks", "draw_risk_coverage"]
+__all__ = [
+    "check_picture_target",
+    "draw_blocks",
+    "draw_errors_by_confidence",
+    "draw_pattern",
+    "draw_risk_coverage",
+]
