@@ -19,18 +19,19 @@ from surefill.online import BestResponse, OnlineDualDescent, SimplifiedODD
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
+NO_BOUND = "no bound"
 CONFIDENCE_STEP = {"entropy": 0.05, "cube": 0.02}
 
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """C, what is known about it, and C-bar itself where C is that cut to [0, 1] (which makes the surest cells equal)."""
+    """C, what is known about it, and C-bar where C is that cut at 1, which makes the surest cells equal."""
 
     confidence: Confidence
     standing: str
     average: Array | None = None
 
-    def order_at(self, rows: Indices, cols: Indices) -> Array:
+    def order_at(self, rows: NDArray[Any], cols: NDArray[Any]) -> Array:
         """What the cells are ordered by: C-bar where there is one, else C."""
         return self.confidence.at(rows, cols) if self.average is None else self.average[rows, cols]
 
@@ -83,7 +84,8 @@ def exact_descent(setting: str, alpha: float = 4.0, theta: float = 2.0) -> Metho
             seen.shape, K=0.7, alpha=alpha, theta=theta, confidence=setting, observations="zero", eta_matrix=1.0,
             eta_confidence=step * (1.0 if setting == "entropy" else sum(seen.shape) ** -1.5), tolerance=1e-5,
         )  # fmt: skip
-        return _one_pass(game, f"ODD, {setting}", seen, seed, progress)
+        _one_pass(game, f"ODD, {setting}", seen, seed, progress)
+        return Answer(game.confidence(), NO_BOUND, game.average)
 
     cap = "" if setting == "entropy" else " (m + n)^(-3/2)"
     settings = f"K 0.7, alpha {alpha:g}, theta {theta:g}, steps {step:g}{cap} and 1, zero observations"
@@ -95,7 +97,8 @@ def factored_descent(setting: str) -> Method:
 
     def search(seen: Observations, seed: int, progress: ProgressCallback | None) -> Answer:
         game = OnlineDualDescent(seen.shape, confidence=setting, matrix="factored", observations="zero")
-        return _one_pass(game, f"ODD factored, {setting}", seen, seed, progress)
+        _one_pass(game, f"ODD factored, {setting}", seen, seed, progress)
+        return Answer(game.confidence(), NO_BOUND)
 
     return Method(f"ODD factored, {setting}", "K 1, alpha 3, theta 1, rank 8, zero observations", search)
 
@@ -105,7 +108,8 @@ def simplified_descent(per_round: int = 1, eta: float = 0.02) -> Method:
 
     def search(seen: Observations, seed: int, progress: ProgressCallback | None) -> Answer:
         game = SimplifiedODD(seen.shape, matrix_predict=BestResponse(random_state=seed), eta=eta)
-        return _one_pass(game, "Simplified ODD", seen, seed, progress, per_round=per_round)
+        _one_pass(game, "Simplified ODD", seen, seed, progress, per_round)
+        return Answer(game.confidence(), NO_BOUND, game.average)
 
     several = "" if per_round == 1 else f", {per_round} ratings a round"
     settings = f"eta {eta:g}, alpha 0.01, best responses of K 1, beta 0.01, rank 8 every 10 rounds{several}"
@@ -114,11 +118,11 @@ def simplified_descent(per_round: int = 1, eta: float = 0.02) -> Method:
 
 def _one_pass(
     game: Any, task: str, seen: Observations, seed: int, progress: ProgressCallback | None, per_round: int = 1
-) -> Answer:
+) -> None:
+    """Let the game see every draw once; the values play no part in any of these games."""
     together = {"per_round": per_round} if per_round > 1 else {}
 
     def learn(rows: Indices, cols: Indices) -> None:
         game.learn_many(rows, cols, np.zeros(len(rows)), **together)
 
     play(task, learn, seen, seed, per_round, progress)
-    return Answer(game.confidence(), "no bound", game.average if isinstance(game, SimplifiedODD) else None)
