@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from surefill.completion import BayesianFactorModel, CompletionAlgorithm, SoftImpute
 from surefill.data import Observations
 from surefill.datasets import load_movielens
+from surefill.datasets.movielens import FOLD_SIZE
 from surefill.errors import InputError
 from surefill.experiments.deciles import ErrorByConfidence, error_by_decile
 from surefill.experiments.methods import (
@@ -122,9 +123,12 @@ def completions(random_state: int = 0) -> dict[str, CompletionAlgorithm]:
 
 def load_fold(folder: str | Path) -> tuple[Observations, Observations]:
     """Training and test ratings of fold 1 of the ml-100k in ``folder``."""
-    base, test = load_movielens("ml-100k", folder, fold=1)
-    _require_enough(base, test, f"{folder} is not all of ml-100k: its fold 1")
-    return base, test
+    there = len(load_movielens("ml-100k", folder))
+    if there < FOLD_SIZE + FEWEST:
+        raise InputError(
+            f"{folder} is not all of ml-100k: it has {there:,} ratings, and fold 1 tests on the first {FOLD_SIZE:,}."
+        )
+    return load_movielens("ml-100k", folder, fold=1)
 
 
 def take_square(part: Observations, size: int = SQUARE) -> Observations:
@@ -133,6 +137,8 @@ def take_square(part: Observations, size: int = SQUARE) -> Observations:
         raise InputError("users and films must be numbered from 1, as in ml-100k, to take the paper's square.")
     users, films = part.row_labels[part.rows], part.col_labels[part.cols]
     inside = (users <= size) & (films <= size)
+    if inside.sum() < FEWEST:
+        raise InputError(f"only {inside.sum()} ratings are of users and films 1 to {size}; {FEWEST} are needed.")
     return Observations(
         users[inside] - 1, films[inside] - 1, part.values[inside], (size, size), part.bounds, counts=part.counts[inside]
     )
@@ -140,14 +146,8 @@ def take_square(part: Observations, size: int = SQUARE) -> Observations:
 
 def load_square(folder: str | Path, size: int = SQUARE) -> tuple[Observations, Observations]:
     """The paper's square of fold 1: ratings to learn from, ratings to test on."""
-    base, test = (take_square(part, size) for part in load_fold(folder))
-    _require_enough(base, test, f"{folder}: the square of users and films 1 to {size}")
-    return base, test
-
-
-def _require_enough(base: Observations, test: Observations, what: str) -> None:
-    if min(len(base), len(test)) < FEWEST:
-        raise InputError(f"{what} has {len(base)} ratings to learn from and {len(test)} to test on; too few.")
+    base, test = load_fold(folder)
+    return take_square(base, size), take_square(test, size)
 
 
 def reproduce_movielens(
