@@ -61,7 +61,8 @@ def test_figure1_writes_pictures_and_numbers(tmp_path, monkeypatch):
     header, *lines = (tmp_path / "out" / "figure1.csv").read_text().splitlines()
     assert header.startswith("pattern,method,settings,standing,confidence_on,confidence_off,auc")
     assert len(lines) == 3
-    said = invoke("figure1", "--size", 12, "-o", tmp_path / "out")
+    monkeypatch.chdir(tmp_path / "out")
+    said = invoke("figure1", "--size", 12, "-o", ".")
     assert "an arbitrary half of the matrix" in said
     assert "Wrote " in said
 
@@ -80,6 +81,9 @@ def test_movielens_square_and_whole(ml100k, tmp_path):
     assert (written.values < 0).any()
     told = json.loads(invoke("movielens", ml100k, "--square-only", "--exact", "--json", "-o", tmp_path / "square"))
     assert {row["part"] for row in told["rows"]} == {"the paper's square"}
+    mean = {row["completion"]: row["error"] for row in told["completions"]}
+    for row in told["rows"]:
+        assert sum(row[f"error_{k}"] for k in range(1, 11)) / 10 == pytest.approx(mean[row["completion"]], rel=0.01)
     expected = {"ODD factored, cube", "ODD factored, entropy", "ratings of row + column"}
     assert {row["method"] for row in told["rows"]} == expected
     assert not (tmp_path / "square" / "movielens-whole.png").exists()

@@ -132,7 +132,8 @@ def movielens(folder: Path, output: Path, whole: bool, exact: bool, seed: int, a
     rows = [row for outcome in outcomes.values() for row in outcome.table()]
     written = [*pictures, _write_numbers(rows, output / "movielens.csv")]
     text = "\n\n".join(map(describe_errors, outcomes.values()))
-    summary = {"seed": seed, "rows": rows, "files": _names(written)}
+    completed = [row for outcome in outcomes.values() for row in outcome.completion_table()]
+    summary = {"seed": seed, "completions": completed, "rows": rows, "files": _names(written)}
     click.echo(json.dumps(summary, indent=2) if as_json else f"{text}\n\nWrote {', '.join(_names(written))}.")
 
 
@@ -142,7 +143,7 @@ def _check_output(folder: Path) -> None:
 
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file; a folder for the results is expected.")
-    check_picture_target((folder if folder.is_dir() else folder.parent) / f"{folder.name}.png")
+    check_picture_target((folder if folder.is_dir() else folder.parent) / "picture.png")
 
 
 def _write_numbers(rows: Sequence[dict[str, Any]], path: Path) -> Path:

@@ -94,6 +94,19 @@ class ErrorsByConfidence:
         """The errors of one completion by tenths of one method's confidence."""
         return error_by_decile(method.order, completion.errors)
 
+    def completion_table(self) -> list[dict[str, Any]]:
+        """One row of plain numbers per completion."""
+        return [
+            {
+                "part": self.part,
+                "completion": one.name,
+                "settings": one.settings,
+                "error": float(one.errors.mean()),
+                "seconds": one.seconds,
+            }
+            for one in self.completions
+        ]
+
     def table(self) -> list[dict[str, Any]]:
         """One row of plain numbers per completion and method; tenths from least to most confident."""
         return [self._row(completion, method) for completion in self.completions for method in self.methods]
