@@ -54,7 +54,7 @@ def figure1(output: Path, size: int, seed: int, as_json: bool) -> None:
     Simplified ODD that the paper's experiments ran.
 
     The folder gets figure1.csv with the numbers and a picture of every pattern, a row for each method, with people and
-    films as given and with the shuffle undone. About a minute on two cores.
+    films as given and with the shuffle undone. Half a minute of one core.
 
     \b
     Examples:
@@ -102,7 +102,7 @@ def movielens(folder: Path, output: Path, whole: bool, exact: bool, seed: int, a
 
     Two completions, SoftImpute and BayesianFactorModel, are scored by tenths of the confidence of MP 2, of ODD in both
     settings and of Simplified ODD. The folder gets movielens.csv with the numbers and a picture for each part. The
-    square takes about a minute on two cores, the whole some ten.
+    square takes half a minute of one core, the whole four minutes more.
 
     \b
     Examples:
