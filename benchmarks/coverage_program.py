@@ -18,6 +18,7 @@ from surefill import Coverage, FactorModel, Observations, solve_coverage
 from surefill.coverage.conic import solve_conic
 from surefill.coverage.searched import SearchedGame
 from surefill.datasets import load_movielens
+from surefill.experiments import load_square
 from surefill.spaces import MaxNorm, VersionSpace
 from surefill.spaces.factored import best_responses
 
@@ -42,18 +43,11 @@ def convex(sizes: tuple[int, ...] = (40, 60, 100, 160, 250)) -> None:
             print(f"{line} {slower:8.2f} {conic.C.sum():9.1f} {slower / seconds:5.1f}", flush=True)
 
 
-def movielens_square(path: str, part: int = 0, size: int = 250) -> Observations:
-    """The paper's square: the first users and movies of the first fold, its training part (0) or its test part (1)."""
-    whole = load_movielens("ml-100k", path, fold=1)[part]
-    kept = (whole.rows < size) & (whole.cols < size)
-    return Observations(whole.rows[kept], whole.cols[kept], whole.values[kept], (size, size), (1, 5))
-
-
 def square() -> None:
     """The paper's MovieLens square, certified to 2% and to 1%."""
     for gap in (0.02, 0.01):
         start = time.perf_counter()
-        found = solve_coverage(movielens_square(os.environ["SUREFILL_DATA"]), method="factored", gap=gap, **MOVIELENS)
+        found = solve_coverage(load_square(os.environ["SUREFILL_DATA"])[0], method="factored", gap=gap, **MOVIELENS)
         print(f"square, gap {gap}: {time.perf_counter() - start:.1f} s {found}", flush=True)
 
 
@@ -76,7 +70,7 @@ def search(name: str, obs: Observations, rank: int, starts: int, gap: float) -> 
 
 def ranks() -> None:
     """The square at several ranks: coverage falls towards that of the convex class, and error falls with C."""
-    base, test = (movielens_square(os.environ["SUREFILL_DATA"], part) for part in (0, 1))
+    base, test = load_square(os.environ["SUREFILL_DATA"])
     errors = test.squared_errors(FactorModel().fit(base).at(test.rows, test.cols))
     for rank in (12, 4):
         C = search("square", base, rank, 50, 0.01).confidence.at(test.rows, test.cols)
@@ -145,7 +139,7 @@ def draw_costs(seconds: dict[tuple[int, int], float], path: str = "docs/cost_per
 
 def path(gammas: tuple[float, ...] = (0.24, 0.26, 0.28, 0.3, 0.32, 0.34, 0.36, 0.4)) -> None:
     """The square over a path of tolerances, each answer starting from the last, beside the first one alone."""
-    obs = movielens_square(os.environ["SUREFILL_DATA"])
+    obs, _ = load_square(os.environ["SUREFILL_DATA"])
     for rank, gap in ((None, 0.02), (12, 0.02)):
         seconds, answers, last = [], [], None
         for gamma in gammas:

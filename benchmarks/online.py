@@ -15,30 +15,25 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.stats import spearmanr
 from sklearn.metrics import roc_auc_score
 
-from coverage_program import movielens_square
 from surefill import FactorModel
 from surefill.datasets import make_blocks, make_low_rank
+from surefill.experiments import error_by_decile, load_square
 from surefill.online import BestResponse, GradientAdversary, OnlineDualDescent, SimplifiedODD
 from surefill.online.matrix_players import MatrixMultiplicativeWeights
 
 
-def decile_errors(confidence: np.ndarray, errors: np.ndarray) -> np.ndarray:
-    """Mean squared error in each tenth of the cells by rising confidence."""
-    order = np.argsort(confidence, kind="stable")
-    return np.array([errors[part].mean() for part in np.array_split(order, 10)])
-
-
 def report_deciles(name: str, confidence: np.ndarray, errors: np.ndarray) -> None:
-    deciles = decile_errors(confidence, errors)
-    rank = spearmanr(np.arange(10), deciles).statistic
-    print(f"{name}: squared error by tenth of confidence {np.round(deciles, 3)}, Spearman {rank:.3f}", flush=True)
+    tenths = error_by_decile(confidence, errors)
+    print(
+        f"{name}: squared error by tenth of confidence {np.round(tenths.error, 3)}, Spearman {tenths.spearman:.3f}",
+        flush=True,
+    )
 
 
 def movielens(arguments: argparse.Namespace) -> None:
-    base, test = (movielens_square(os.environ["SUREFILL_DATA"], part) for part in (0, 1))
+    base, test = load_square(os.environ["SUREFILL_DATA"])
     print(f"{len(base)} ratings to learn from, {len(test)} to test on", flush=True)
     errors = (FactorModel(rank=3).fit(base).at(test.rows, test.cols) - test.values) ** 2
     order = np.random.default_rng(0).permutation(len(base))[: arguments.rounds]

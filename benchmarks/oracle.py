@@ -12,8 +12,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from coverage_program import MOVIELENS, movielens_square
+from coverage_program import MOVIELENS
 from surefill import solve_coverage
+from surefill.experiments import load_square
 from surefill.spaces import MaxNorm, VersionSpace
 from surefill.spaces.ascent import LinearPayoff, Stage, one_core_if
 from surefill.spaces.limits import Limits
@@ -97,7 +98,7 @@ def by_rows(stage: Stage, payoff: LinearPayoff, x: np.ndarray, report: Callable[
 
 def main() -> None:
     """Print the best mean over gamma against the time given, for a confidence near the optimum."""
-    obs = movielens_square(os.environ["SUREFILL_DATA"])
+    obs, _ = load_square(os.environ["SUREFILL_DATA"])
     C = solve_coverage(obs, rank=12, gap=0.1, **MOVIELENS).confidence.dense().astype(np.float32)
     methods = {"L-BFGS on spheres": by_lbfgs, "accelerated": by_accelerated_gradient, "exact rows": by_rows}
     print(f"{'rank':>5} {'oracle':>18} " + " ".join(f"{s:>6.2f} s" for s in SECONDS))

@@ -166,6 +166,24 @@ def test_a_simplified_game_resumed_goes_on_to_the_bit(make: type) -> None:
         np.testing.assert_array_equal(value, resumed.state()[name], err_msg=name)
 
 
+def test_several_observations_in_a_round_of_the_simplified_game() -> None:
+    rows, cols = np.array([0, 0, 1, 2, 2, 3, 0]), np.array([1, 1, 0, 2, 1, 0, 2])
+    seen = np.zeros((4, 3))
+    np.add.at(seen, (rows, cols), 1)
+    counting, remembering = BestResponse(every=1), GradientAdversary()
+    games = [SimplifiedODD((4, 3), matrix_predict=given) for given in (counting, remembering)]
+    for game in games:
+        assert game.learn_many(rows, cols, per_round=3).rounds == 3
+    np.testing.assert_array_equal(counting.state()["counts"], seen)
+    np.testing.assert_array_equal(remembering.state()["seen"], seen > 0)
+    parts = (
+        SimplifiedODD((4, 3)).learn_many(rows[:3], cols[:3], per_round=3).learn_many(rows[3:], cols[3:], per_round=3)
+    )
+    np.testing.assert_array_equal(parts.average, games[1].average)
+    with pytest.raises(InputError, match="'per_round'"):
+        parts.learn_many(rows, cols, per_round=0)
+
+
 def test_without_a_horizon_epochs_double_and_their_bounds_add_up() -> None:
     game = OnlineDualDescent((3, 2), K=1.0, alpha=1.0, theta=0.1)
     first = game.game.totals.epoch_length

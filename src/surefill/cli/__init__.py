@@ -1,4 +1,4 @@
-"""The command line: ``surefill complete``, ``evaluate``, ``stream`` and ``demo``."""
+"""The command line: ``surefill complete``, ``evaluate``, ``stream``, ``demo`` and ``reproduce``."""
 
 from surefill.cli.main import main
 

@@ -12,6 +12,7 @@ from surefill import __version__
 from surefill.cli.complete import complete
 from surefill.cli.demo import demo
 from surefill.cli.evaluate import evaluate
+from surefill.cli.reproduce import reproduce
 from surefill.cli.stream import stream
 from surefill.errors import InputError, MissingExtraError, SolverError
 
@@ -28,12 +29,14 @@ def commands() -> None:
       surefill evaluate ratings.csv
       surefill complete --help
       surefill stream --help
+      surefill reproduce --help
     """
 
 
 commands.add_command(complete)
 commands.add_command(demo)
 commands.add_command(evaluate)
+commands.add_command(reproduce)
 commands.add_command(stream)
 
 

@@ -1,7 +1,8 @@
 """Ways to update the matrix of :class:`SimplifiedODD`: what could the unseen entries be, at worst?
 
-A ``MatrixPredict`` is a callable (C_t, M_t, cell) -> M_(t+1). <C, M> must measure disagreement: larger where less is
-known. Both given here are adversaries: M is half the difference of two completions, small where the matrix was seen.
+A ``MatrixPredict`` is a callable (C_t, M_t, cells) -> M_(t+1), ``cells`` the rows and columns observed in the round.
+<C, M> must measure disagreement: larger where less is known. Both given here are adversaries: M is half
+the difference of two completions, small where the matrix was seen.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from surefill.data.observations import Observations
 from surefill.errors import invalid_parameter
@@ -20,6 +22,9 @@ from surefill.spaces.classes import MaxNorm
 from surefill.spaces.limits import Limits
 from surefill.spaces.sphere import Spheres
 from surefill.spaces.version_space import VersionSpace
+
+Cells = tuple[NDArray[np.int64], NDArray[np.int64]]
+"""Rows and columns of what was observed in one round, usually one of each."""
 
 
 class MatrixPredict(Protocol):
@@ -33,8 +38,8 @@ class MatrixPredict(Protocol):
     (2, 2)
     """
 
-    def __call__(self, C: Array, M: Array, cell: tuple[int, int]) -> Array:
-        """M_(t+1) from C_t and M_t after an observation at ``cell``."""
+    def __call__(self, C: Array, M: Array, cells: Cells) -> Array:
+        """M_(t+1) from C_t and M_t after observations at ``cells``."""
         ...
 
     def state(self) -> dict[str, Any]:
@@ -77,11 +82,11 @@ class BestResponse:
             if not getattr(self, name) > 0:
                 raise invalid_parameter(type(self).__name__, name, "a positive number", getattr(self, name))
 
-    def __call__(self, C: Array, M: Array, cell: tuple[int, int]) -> Array:
+    def __call__(self, C: Array, M: Array, cells: Cells) -> Array:
         """The response to C_t, solved again every so many rounds."""
         if self._counts.shape != C.shape:
             self._counts = np.zeros(C.shape)
-        self._counts[cell] += 1
+        np.add.at(self._counts, cells, 1)
         self._rounds += 1
         return self._respond(C) if self._rounds % self.every == 1 or self.every == 1 else M
 
@@ -146,14 +151,14 @@ class GradientAdversary:
             if not getattr(self, name) > 0:
                 raise invalid_parameter(type(self).__name__, name, "a positive number", getattr(self, name))
 
-    def __call__(self, C: Array, M: Array, cell: tuple[int, int]) -> Array:
+    def __call__(self, C: Array, M: Array, cells: Cells) -> Array:
         """One gradient step of both factors."""
         m, n = C.shape
         if self._seen.shape != C.shape:
             rng = np.random.default_rng(self.random_state)
             self._seen = np.zeros(C.shape)
             self._left, self._right = (self._shorten(rng.normal(size=(size, self.rank))) for size in C.shape)
-        self._seen[cell] = 1.0
+        self._seen[cells] = 1.0
         gradient = m * n * C - self.pull * self._seen * (self._left @ self._right.T)
         rows, cols = n + self.pull * self._seen.sum(axis=1), m + self.pull * self._seen.sum(axis=0)
         left = self._shorten(self._left + self.eta * (gradient @ self._right) / rows[:, None])

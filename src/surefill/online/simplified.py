@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike
 from scipy.special import xlogy
 
 from surefill.coverage.confidence import DenseConfidence
-from surefill.errors import invalid_parameter, is_number
+from surefill.errors import invalid_parameter, is_number, is_seed
 from surefill.online.checks import checked_cells
-from surefill.online.matrix_predict import GradientAdversary, MatrixPredict
+from surefill.online.matrix_predict import Cells, GradientAdversary, MatrixPredict
 from surefill.online.simplex import Array, project_euclidean
 
 
@@ -27,7 +27,7 @@ class SimplifiedODD:
     Parameters
     ----------
     shape : (m, n).
-    matrix_predict : (C_t, M_t, cell) -> M_(t+1), larger where less is known; see ``surefill.online.matrix_predict``.
+    matrix_predict : (C_t, M_t, cells) -> M_(t+1), larger where less is known; see ``surefill.online.matrix_predict``.
         A :class:`GradientAdversary` where none is given.
     eta : step of the mirror ascent.
     alpha : weight of the entropy; 1 / alpha is how strongly the adversary moves C.
@@ -65,17 +65,25 @@ class SimplifiedODD:
         """One round: row ``i`` and column ``j`` were observed; the value is not used."""
         return self.learn_many([i], [j], [o])
 
-    def learn_many(self, rows: ArrayLike, cols: ArrayLike, values: ArrayLike | None = None) -> Self:
-        """One round for each observation, in their order; values may be left out."""
+    def learn_many(
+        self, rows: ArrayLike, cols: ArrayLike, values: ArrayLike | None = None, *, per_round: int = 1
+    ) -> Self:
+        """One round for each ``per_round`` observations, in their order; values may be left out.
+
+        A round costs O(mn) whatever it learns, so that large matrices want several observations in each.
+        """
+        if not is_seed(per_round) or per_round < 1:
+            raise invalid_parameter("SimplifiedODD", "per_round", "a whole number of at least 1", per_round)
         given = np.zeros(np.shape(rows)) if values is None else values
-        for i, j in zip(*checked_cells(self.shape, rows, cols, given)[:2], strict=True):
-            self._play((int(i), int(j)))
+        i, j, _ = checked_cells(self.shape, rows, cols, given)
+        for start in range(0, len(i), per_round):
+            self._play((i[start : start + per_round], j[start : start + per_round]))
         return self
 
-    def _play(self, cell: tuple[int, int]) -> None:
+    def _play(self, cells: Cells) -> None:
         self.total += self.C
         self.rounds += 1
-        M = self.matrix_predict(self.C, self.M, cell)
+        M = self.matrix_predict(self.C, self.M, cells)
         ascended = self.C ** (1 - self.eta * self.alpha) * np.exp(-self.eta * (self.alpha + self.M))
         self.C, self.M = project_euclidean(ascended), M
 
