@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from surefill.data.files import replacing
 from surefill.experiments import PATTERNS, PatternOutcome
-from surefill.report.picture import NOTHING, check_picture_target
+from surefill.plots import NOTHING
+from surefill.report.picture import check_picture_target
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
