@@ -14,7 +14,7 @@ from surefill.completion.sample import Sample
 from surefill.completion.shrinkage import RankLimit, SoftThreshold, TraceBall
 from surefill.completion.soft_alternation import SoftAlternation
 from surefill.completion.spectral_descent import SpectralDescent
-from surefill.data import Observations
+from surefill.data import Observations, split_entries
 from surefill.datasets import make_low_rank
 from surefill.loop import Status, run
 
@@ -272,3 +272,11 @@ def test_values_that_are_all_equal_are_their_own_completion():
     seen = Observations([0, 1, 1], [0, 0, 1], [2.0, 2.0, 2.0])
     for algorithm in (SoftImpute(), IterativeSVD()):
         np.testing.assert_allclose(algorithm.fit(seen).dense(), 2.0)
+
+
+def test_the_penalty_chosen_is_one_that_the_fit_on_all_cells_reaches():
+    sim = make_low_rank((200, 20), rank=2, n_draws=2500, noise=0.1, random_state=0)
+    train, held_out = split_entries(sim.observations, 0.3, 0)
+    chosen, given = (model.fit(train) for model in (SoftImpute(), SoftImpute(penalty=0.3)))
+    errors = [held_out.squared_errors(c.at(held_out.rows, held_out.cols)).mean() for c in (chosen, given)]
+    assert errors[0] < 1.1 * errors[1]
