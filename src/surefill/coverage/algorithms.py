@@ -8,7 +8,7 @@ from typing import Literal, Protocol, Self, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from surefill.completion import BayesianFactorModel, Completion, Factored
+from surefill.completion import BayesianFactorCompletion, BayesianFactorModel, Completion, Factored
 from surefill.coverage.choices import choose_parameters
 from surefill.coverage.confidence import Confidence, DenseConfidence
 from surefill.coverage.factored_confidence import FactoredConfidence
@@ -17,7 +17,7 @@ from surefill.coverage.posterior import PosteriorConfidence
 from surefill.coverage.results import Coverage
 from surefill.coverage.solve import solve_coverage
 from surefill.data import Observations
-from surefill.errors import InputError
+from surefill.errors import InputError, invalid_parameter, is_seed
 from surefill.loop import ProgressCallback
 from surefill.spaces.conic import SIZE_LIMIT
 
@@ -219,19 +219,26 @@ def _dense_counts(observations: Observations) -> NDArray[np.int64]:
 
 @dataclass(frozen=True)
 class PosteriorVariance:
-    """The share of each entry's prior variance that the observations removed, under the factor model.
+    """The share of each entry's prior variance that the observations removed, under the Bayesian factor model.
+
+    The model is fitted ``n_restarts`` times more, from other random starts, and where the fits disagree confidence is
+    low: see :class:`PosteriorConfidence`. With 0 restarts the posterior of any factor model is taken as it is.
 
     Examples
     --------
     >>> import surefill as sf
-    >>> sim = sf.datasets.make_low_rank((30, 20), rank=2, n_draws=400, noise=0.1, random_state=0)
-    >>> completion = sf.FactorModel().fit(sim.observations)
+    >>> sim = sf.datasets.make_blocks((30, 20), n_groups=2, rank=2, n_draws=2000, noise=0.1, random_state=0)
+    >>> completion = sf.BayesianFactorModel().fit(sim.observations)
     >>> confidence, certificate = sf.PosteriorVariance().fit(sim.observations, completion)
     >>> certificate.standing
     'heuristic'
-    >>> bool(0 <= confidence.at([0], [0])[0] <= 1)
+    >>> C = confidence.dense()
+    >>> bool(C[sim.support].mean() > C[~sim.support].mean() + 0.2)
     True
     """
+
+    n_restarts: int = 3
+    random_state: int = 0
 
     def chosen_for(
         self, observations: Observations, completion: Completion, tolerance: float, held_out_error: float
@@ -243,9 +250,19 @@ class PosteriorVariance:
         self, observations: Observations, completion: Completion, progress: ProgressCallback | None = None
     ) -> tuple[PosteriorConfidence, Certificate]:
         """Read the posterior off ``completion``, or off a factor model fitted for it where that is none itself."""
-        if isinstance(completion, Factored):
+        self._validate()
+        own = Factored if self.n_restarts == 0 else BayesianFactorCompletion
+        if isinstance(completion, own):
             model, whose = completion, "the factor model's"
         else:
             model, whose = BayesianFactorModel().fit(observations, progress), "a separate factor model's"
-        sentence = f"A heuristic: how far {whose} posterior variance fell below its prior; no bound is known."
-        return PosteriorConfidence.of(model, observations), Certificate("heuristic", None, None, None, sentence)
+        seeds = range(self.random_state + 1, self.random_state + 1 + self.n_restarts)
+        others = tuple(BayesianFactorModel(model.rank, random_state=s).fit(observations, progress) for s in seeds)
+        agree = f", and how far {len(others)} fits from other starts agree with it" if others else ""
+        sentence = f"A heuristic: how far {whose} posterior variance fell below its prior{agree}; no bound is known."
+        return PosteriorConfidence.of(model, observations, others), Certificate("heuristic", None, None, None, sentence)
+
+    def _validate(self) -> None:
+        for name, given in (("n_restarts", self.n_restarts), ("random_state", self.random_state)):
+            if not is_seed(given):
+                raise invalid_parameter("PosteriorVariance", name, "a whole number of at least 0", given)

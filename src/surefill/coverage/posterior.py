@@ -18,27 +18,20 @@ from surefill.kernels.least_squares import quadratic_forms
 
 @dataclass(frozen=True, eq=False)
 class PosteriorConfidence:
-    """C_ij = 1 - (f_j' A_i^-1 f_j + g_i' B_j^-1 g_i) / (f_j' P^-1 f_j + g_i' P^-1 g_i)
+    """C_ij = 1 - (f_j' A_i^-1 f_j + g_i' B_j^-1 g_i + d_ij) / (f_j' P^-1 f_j + g_i' P^-1 g_i)
 
     with f_j = (1, q_j), g_i = (1, p_i), P the prior precision of a row or column, and A_i = P + sum of c f f' over
     row i's entries, B_j likewise, as the factor model has them: the share of an entry's prior variance that its row's
-    and column's observations removed. 0 where neither was seen, towards 1 where both were seen much. A heuristic of
-    location, with no guarantee of its own; memory O((m + n) rank^2), any size of matrix.
-
-    Examples
-    --------
-    >>> import surefill as sf
-    >>> sim = sf.datasets.make_low_rank((30, 20), rank=2, n_draws=400, noise=0.1, random_state=0)
-    >>> confidence = PosteriorConfidence.of(sf.FactorModel().fit(sim.observations), sim.observations)
-    >>> confidence.shape
-    (30, 20)
-    >>> bool((confidence.dense() >= 0).all())
-    True
+    and column's observations removed. d_ij is the variance among this completion and ``others``, fitted from other
+    random starts: where nothing ties a row's group to a column's, any rotation of one against the other fits what was
+    seen as well, each start finds its own, and only their disagreement tells. 0 where neither was seen, towards 1 where
+    both were seen much and together. A heuristic with no guarantee of its own; memory O((m + n) rank^2), any size.
     """
 
     completion: Factored
     row_inverses: Array
     col_inverses: Array
+    others: tuple[Factored, ...] = ()
 
     def __post_init__(self) -> None:
         tables = self.completion.row_table(), self.completion.col_table()
@@ -47,9 +40,11 @@ class PosteriorConfidence:
                 raise InputError("a posterior needs one finite square matrix per row of the completion's factors.")
 
     @classmethod
-    def of(cls, completion: Factored, observations: Observations) -> PosteriorConfidence:
-        """The posterior of ``completion``, fitted on ``observations``."""
-        return cls(completion, completion.row_posterior(observations), completion.col_posterior(observations))
+    def of(
+        cls, completion: Factored, observations: Observations, others: tuple[Factored, ...] = ()
+    ) -> PosteriorConfidence:
+        """The posterior of ``completion``, fitted on ``observations`` as ``others`` were."""
+        return cls(completion, completion.row_posterior(observations), completion.col_posterior(observations), others)
 
     @cached_property
     def _sides(self) -> tuple[Array, Array, Array, Array]:
@@ -69,7 +64,14 @@ class PosteriorConfidence:
         f, g, f_prior, g_prior = self._sides
         left = quadratic_forms(f, self.row_inverses, j, i) + quadratic_forms(g, self.col_inverses, i, j)
         before = f_prior[j] + g_prior[i]
-        return np.clip(1.0 - left / before, 0.0, 1.0)
+        return np.clip(1.0 - (left + self._disagreement(rows, cols)) / before, 0.0, 1.0)
+
+    def _disagreement(self, rows: ArrayLike, cols: ArrayLike) -> NDArray[np.float64]:
+        """d at the cells, on [-1, 1]."""
+        if not self.others:
+            return np.zeros(len(np.asarray(rows)))
+        values = [self.completion.unit.to_unit(c.at(rows, cols)) for c in (self.completion, *self.others)]
+        return np.asarray(np.var(values, axis=0, ddof=1))
 
     def block(self, rows: ArrayLike, cols: ArrayLike) -> NDArray[np.float64]:
         """C at every pair of the given rows and columns, len(rows) x len(cols)."""
@@ -89,4 +91,5 @@ class PosteriorConfidence:
     def fold_in(self, observations: Observations) -> Self:
         """The confidence for other rows, seen at ``observations``, with the columns as they were."""
         completion = self.completion.fold_in(observations)
-        return replace(self, completion=completion, row_inverses=completion.row_posterior(observations))
+        others = tuple(other.fold_in(observations) for other in self.others)
+        return replace(self, completion=completion, row_inverses=completion.row_posterior(observations), others=others)
