@@ -80,7 +80,7 @@ class Relaxation:
 
 @dataclass(frozen=True, eq=False)
 class Frontier:
-    """Boxes that together hold the version space up to signs, the one with the largest bound first; how many were made."""
+    """Boxes that together hold the version space up to signs, the largest bound first, and how many were made."""
 
     heap: list[tuple[float, int, Box]]
     made: int

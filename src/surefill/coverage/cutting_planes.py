@@ -20,6 +20,10 @@ INWARD = 0.5
 """Where to look first: this far from the linear program's C towards the certified one, where cuts are deeper."""
 
 
+FIRST_RETREAT = 1 / 16
+"""Share of the certified C mixed in where a search breaks the last C; doubled while it does."""
+
+
 @dataclass(frozen=True, eq=False)
 class Planes:
     """Members found (T x m x n), the linear program's C for them, and what it proves.
@@ -83,6 +87,17 @@ class CuttingPlanes:
         narrow = state.upper - self.lower <= self.gap * state.upper
         return Status.CONVERGED if narrow or np.isfinite(state.excess) else None
 
+    def settle(self, state: Planes) -> Planes:
+        """C, or the first mixture of it with the certified C, that a search does not break; the bound stays."""
+        share = 0.0
+        while not np.isfinite(state.excess):
+            C = (1 - share) * state.C + share * self.inner
+            excess = float(self._means(C, self._search(C)).max()) / self.gamma
+            if excess <= 1 + self.tolerance or share == 1:
+                return replace(state, C=C, excess=excess)
+            share = min(1.0, max(2 * share, FIRST_RETREAT))
+        return state
+
     def _search(self, C: NDArray[np.float64]) -> NDArray[np.float64]:
         return strongest_squares(self.space, C, starts=STARTS, rng=self.rng)
 
@@ -94,8 +109,7 @@ def cover_against_all(squares: NDArray[np.float64], gamma: float) -> tuple[NDArr
     """max |C| over C in [0, 1] with <C, Z^t> <= gamma |C| for all t, by HiGHS; C, and a proof from above.
 
     For every lambda >= 0 the optimum is at most sum_x max(0, 1 + sum_t lambda_t (gamma - Z^t_x)): the multipliers are
-    HiGHS', the bound is computed afresh. C is scaled to satisfy the constraints to rounding: they are homogeneous, so
-    only the box can be cut.
+    HiGHS', the bound is computed afresh and owes its truth to no solver.
     """
     rows = squares.reshape(len(squares), -1) - gamma
     answer = linprog(-np.ones(rows.shape[1]), A_ub=rows, b_ub=np.zeros(len(rows)), bounds=(0, 1), method="highs")

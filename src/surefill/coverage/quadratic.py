@@ -17,7 +17,7 @@ from surefill.coverage.cutting_planes import CuttingPlanes, Planes
 from surefill.coverage.relaxed import RelaxedProgram, make_feasible
 from surefill.data.observations import Observations
 from surefill.errors import InputError, invalid_parameter
-from surefill.loop import Outcome, ProgressCallback, Status, run
+from surefill.loop import ProgressCallback, Status, run
 from surefill.spaces.classes import MatrixClass, MaxNorm
 from surefill.spaces.version_space import VersionSpace
 
@@ -51,9 +51,9 @@ class CoverageBracket:
         here: the lower bound is never a search's word.
     cuts : members of the version space (T x m x n) that prove ``upper``.
     status : why the solver stopped.
-    candidate : the linear program's C. It meets every cut and may still be infeasible; its coverage is at most
-        ``upper``, and no search broke it by more than a factor ``excess`` of gamma, infinite where the last cuts were
-        not searched again.
+    candidate : the linear program's C, mixed with the certified one where a last search still broke it. It covers more
+        than ``confidence`` and is feasible for all that was found; it may still be infeasible.
+    excess : the largest mean square found against ``candidate``, over gamma.
     matrix_class, gamma, beta : the parameters used.
     """
 
@@ -139,26 +139,25 @@ def solve_quadratic_coverage(
     C = run(RelaxedProgram(space, gamma), max_steps=MAX_TRIANGLE_ROUNDS).state.C
     planes = CuttingPlanes(space, gamma, C, gap, np.random.default_rng(random_state))
     outcome = run(planes, max_steps=MAX_CUTTING_ROUNDS, time_limit=time_limit, progress=progress)
-    found = outcome.state
+    found = planes.settle(outcome.state)
     if branches_reach(space.shape) and found.upper - C.sum() > gap * found.upper and found.C.any():
         exact, _ = make_feasible(space, gamma, found.C, certify_by_branching(space, found.C, gamma, gap / 2))
         C = max(C, exact, key=np.sum)
-    return _bracket(space, gamma, gap, C, outcome, time.perf_counter() - start)
+    return _bracket(space, gap, C, found, outcome.status, (gamma, time.perf_counter() - start))
 
 
 def _bracket(
-    space: VersionSpace, gamma: float, gap: float, C: NDArray[np.float64], outcome: Outcome[Planes], seconds: float
+    space: VersionSpace, gap: float, C: NDArray[np.float64], found: Planes, ended: Status, run_as: tuple[float, float]
 ) -> CoverageBracket:
-    found, lower = outcome.state, float(C.sum())
-    upper = max(found.upper, lower)
+    lower = float(C.sum())
+    upper, (gamma, seconds) = max(found.upper, lower), run_as
     statuses = {Status.STEP_LIMIT: BracketStatus.STEP_LIMIT, Status.TIME_LIMIT: BracketStatus.TIME_LIMIT}
-    status = statuses.get(outcome.status, BracketStatus.SEARCH_ENDED)
+    status = statuses.get(ended, BracketStatus.SEARCH_ENDED)
     if upper - lower <= gap * upper:
         status = BracketStatus.WITHIN_GAP
     cuts = found.cuts.view()
     cuts.flags.writeable = False
-    confidences = DenseConfidence(C), DenseConfidence(found.C)
-    proofs = (lower, upper, confidences[0], True, cuts, status, confidences[1], found.excess)
+    proofs = (lower, upper, DenseConfidence(C), True, cuts, status, DenseConfidence(found.C), found.excess)
     return CoverageBracket(*proofs, space.matrix_class, gamma, space.beta, seconds)
 
 

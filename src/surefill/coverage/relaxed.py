@@ -17,7 +17,7 @@ from surefill.spaces.version_space import VersionSpace
 TRIANGLES = 200
 """Triangles added at once."""
 
-ENOUGH = 1e-4
+ENOUGH = 1e-5
 """A round of triangles that covers no more than this share in addition is the last."""
 
 
@@ -35,8 +35,8 @@ class RelaxedAnswer:
 class RelaxedProgram:
     """max |C| with <C, Z> <= gamma |C| for all Z in R, R holding every M o M; a solver for ``loop.run``.
 
-    Its dual is min over lambda >= 0, N in lambda R of sum_x max(0, 1 + lambda gamma - N_x), a semidefinite program as for
-    MP 2, and C the multiplier of the hinge. Each step solves it with the triangles that the last answer violated. C
+    Its dual is min over lambda >= 0, N in lambda R of sum_x max(0, 1 + lambda gamma - N_x), a semidefinite program as
+    for MP 2, and C the multiplier of the hinge. Each step solves it with the triangles that the last answer violated. C
     is repaired: mixed with counts / max(counts), which has (gamma - beta) |C0| to spare, until its bound holds.
     """
 

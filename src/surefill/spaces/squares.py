@@ -62,7 +62,7 @@ def stacked(factors: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class Ascent:
-    """Members found so far (T x m x n), their mean squares under C, and what the last stage gained and had to shrink."""
+    """Members found so far (T x m x n), their mean squares under C, what the last stage gained and what it shrank."""
 
     variables: NDArray[np.float64]
     members: NDArray[np.float64]

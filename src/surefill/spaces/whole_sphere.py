@@ -1,4 +1,4 @@
-"""T factored matrices whose factors are points on one sphere each, so that the trace norm's limit needs no constraint."""
+"""T factored matrices with both factors on one sphere, so that the trace norm's limit needs no constraint."""
 
 from __future__ import annotations
 
