@@ -20,8 +20,8 @@ INWARD = 0.5
 """Where to look first: this far from the linear program's C towards the certified one, where cuts are deeper."""
 
 
-FIRST_RETREAT = 1 / 16
-"""Share of the certified C mixed in where a search breaks the last C; doubled while it does."""
+RETREATS = (0.0, 1 / 16, 1 / 4)
+"""Shares of the certified C to mix in while a search breaks the last C; the certified one itself if all are broken."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,14 +89,14 @@ class CuttingPlanes:
 
     def settle(self, state: Planes) -> Planes:
         """C, or the first mixture of it with the certified C, that a search does not break; the bound stays."""
-        share = 0.0
-        while not np.isfinite(state.excess):
+        if np.isfinite(state.excess):
+            return state
+        for share in RETREATS:
             C = (1 - share) * state.C + share * self.inner
             excess = float(self._means(C, self._search(C)).max()) / self.gamma
-            if excess <= 1 + self.tolerance or share == 1:
+            if excess <= 1 + self.tolerance:
                 return replace(state, C=C, excess=excess)
-            share = min(1.0, max(2 * share, FIRST_RETREAT))
-        return state
+        return replace(state, C=self.inner, excess=1.0)
 
     def _search(self, C: NDArray[np.float64]) -> NDArray[np.float64]:
         return strongest_squares(self.space, C, starts=STARTS, rng=self.rng)

@@ -21,7 +21,6 @@ from surefill.loop import ProgressCallback, Status, run
 from surefill.spaces.classes import MatrixClass, MaxNorm
 from surefill.spaces.version_space import VersionSpace
 
-MAX_CUTTING_ROUNDS = 200
 MAX_TRIANGLE_ROUNDS = 12
 
 
@@ -95,6 +94,7 @@ def solve_quadratic_coverage(
     gamma: float,
     beta: float | None = None,
     gap: float = 0.005,
+    max_rounds: int = 100,
     time_limit: float | None = None,
     random_state: int = 0,
     progress: ProgressCallback | None = None,
@@ -113,7 +113,7 @@ def solve_quadratic_coverage(
     gamma : largest mean square that an adversary may reach on the covered cells.
     beta : largest mean square of an adversary on the observed cells; gamma / 2 when not given, as in the paper.
     gap : stop when the bounds are this close, relative to the upper one.
-    time_limit : seconds for the cuts; the certified C is found first and takes what it takes.
+    max_rounds, time_limit : rounds of cuts, and seconds for them; the certified C is found before and takes its time.
     random_state : seed of the searches.
     progress : called after each round of cuts.
 
@@ -128,7 +128,7 @@ def solve_quadratic_coverage(
     True
     """
     chosen = MaxNorm(1.0) if matrix_class is None else matrix_class
-    space = _checked_space(obs, chosen, gamma, gamma / 2 if beta is None else beta, gap, time_limit)
+    space = _checked_space(obs, chosen, gamma, gamma / 2 if beta is None else beta, gap, max_rounds, time_limit)
     start = time.perf_counter()
     known = decide(space, math.sqrt(gamma))
     if known is not None:
@@ -138,7 +138,7 @@ def solve_quadratic_coverage(
         return CoverageBracket(*proofs, chosen, gamma, space.beta, time.perf_counter() - start)
     C = run(RelaxedProgram(space, gamma), max_steps=MAX_TRIANGLE_ROUNDS).state.C
     planes = CuttingPlanes(space, gamma, C, gap, np.random.default_rng(random_state))
-    outcome = run(planes, max_steps=MAX_CUTTING_ROUNDS, time_limit=time_limit, progress=progress)
+    outcome = run(planes, max_steps=max_rounds, time_limit=time_limit, progress=progress)
     found = planes.settle(outcome.state)
     if branches_reach(space.shape) and found.upper - C.sum() > gap * found.upper and found.C.any():
         exact, _ = make_feasible(space, gamma, found.C, certify_by_branching(space, found.C, gamma, gap / 2))
@@ -162,13 +162,21 @@ def _bracket(
 
 
 def _checked_space(
-    obs: Observations, matrix_class: MatrixClass, gamma: float, beta: float, gap: float, time_limit: float | None
+    obs: Observations,
+    matrix_class: MatrixClass,
+    gamma: float,
+    beta: float,
+    gap: float,
+    max_rounds: int,
+    time_limit: float | None,
 ) -> VersionSpace:
     """The version space, once every parameter was found usable."""
     owner = "solve_quadratic_coverage"
     for name, number in (("gamma", gamma), ("beta", beta), ("gap", gap)):
         if not 0 < number < math.inf:
             raise invalid_parameter(owner, name, "a positive finite number", number)
+    if max_rounds != int(max_rounds) or max_rounds < 1:
+        raise invalid_parameter(owner, "max_rounds", "a whole number of at least 1", max_rounds)
     if time_limit is not None and not time_limit > 0:
         raise invalid_parameter(owner, "time_limit", "None or a positive number of seconds", time_limit)
     if not isinstance(matrix_class, MatrixClass):

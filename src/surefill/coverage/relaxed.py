@@ -10,9 +10,12 @@ from numpy.typing import NDArray
 
 from surefill.coverage.conic import counts_confidence
 from surefill.loop import Status
-from surefill.spaces.conic import INTERIOR_POINT_LIMIT, Attempt, attempts, first_tight, load_cvxpy, plan_for
+from surefill.spaces.conic import Attempt, attempts, first_tight, load_cvxpy, plan_for
 from surefill.spaces.relaxed_squares import Triangles, scaled_squares
 from surefill.spaces.version_space import VersionSpace
+
+TRIANGLE_LIMIT = 24
+"""Rows plus columns up to which triangles are added: beyond, they gain a part in a thousand and cost several solves."""
 
 TRIANGLES = 200
 """Triangles added at once."""
@@ -63,7 +66,7 @@ class RelaxedProgram:
 
     def terminate(self, state: RelaxedAnswer) -> Status | None:
         """Converged when no triangle is violated, or the last ones brought nothing; large matrices take none."""
-        if sum(self.space.shape) > INTERIOR_POINT_LIMIT or state.triangles is None:
+        if sum(self.space.shape) > TRIANGLE_LIMIT or state.triangles is None:
             return Status.CONVERGED
         return Status.CONVERGED if state.gained < ENOUGH else None
 
