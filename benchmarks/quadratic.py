@@ -149,7 +149,7 @@ def simulated(count: int = 100, eps: float = 0.4, n_draws: int = 1500) -> None:
             covered, accurate, both = covered + wide, accurate + right, both + (wide and right)
         print(
             f"{name}: coverage at least 1/mu_max = {sim.support.sum()} in {covered}, error at most {eps} in "
-            f"{accurate}, both in {both} of {count} draws; coverage {np.min(coverages):.2f} to {np.max(coverages):.2f}, "
+            f"{accurate}, both in {both} of {count} draws; coverage {min(coverages):.2f} to {max(coverages):.2f}, "
             f"largest error {np.max(errors):.4f}",
             flush=True,
         )

@@ -110,15 +110,7 @@ def complete_partially(
     >>> found.parameters.gamma, found.coverage.certified_feasible
     (0.25, True)
     """
-    if program not in PROGRAMS:
-        raise invalid_parameter("complete_partially", "program", " or ".join(map(repr, PROGRAMS)), program)
-    _check_numbers(eps, delta, K, tau)
-    if program == "linear" and tau is not None:
-        expected = "left out with the linear program, which is for the max-norm alone"
-        raise invalid_parameter("complete_partially", "tau", expected, tau)
-    if program == "quadratic" and rank is not None:
-        expected = "left out with the quadratic program, whose classes are convex"
-        raise invalid_parameter("complete_partially", "rank", expected, rank)
+    _check(eps, delta, K, tau, program, rank)
     algorithm = BayesianFactorModel() if completion is None else completion
     if not isinstance(algorithm, CompletionAlgorithm) or isinstance(algorithm, type):
         expected = "None or an object with a fit method such as BayesianFactorModel()"
@@ -127,29 +119,40 @@ def complete_partially(
     norm = {"K": K} if tau is None else {"tau": tau}
     theory = compare_draws(obs.n_draws, program, unit_eps, delta, obs.shape, constant=constant, **norm)
     promised = {"eps": float(eps), "delta": float(delta)}
-    coverage: Coverage | CoverageBracket
+    completed = algorithm.fit(obs)
     if program == "quadratic":
-        parameters, matrix_class = inefficient_parameters(unit_eps), MaxNorm(K) if tau is None else TraceNorm(tau)
+        parameters = inefficient_parameters(unit_eps)
         gamma, beta = parameters.gamma, parameters.beta
-        coverage = solve_quadratic_coverage(
-            obs, matrix_class=matrix_class, gamma=gamma, beta=beta, gap=gap, time_limit=time_limit
+        bracket = solve_quadratic_coverage(
+            obs,
+            matrix_class=MaxNorm(K) if tau is None else TraceNorm(tau),
+            gamma=gamma,
+            beta=beta,
+            gap=gap,
+            time_limit=time_limit,
         )
-        completed = algorithm.fit(obs)
-        guarantee = guarantee_inefficient(obs, completed, coverage, parameters, theory, **promised)
-    else:
-        parameters = efficient_parameters(unit_eps, K)
-        gamma, beta = parameters.gamma, parameters.beta
-        coverage = solve_coverage(
-            obs, K, gamma=gamma, beta=beta, rank=rank, method=method, gap=gap, time_limit=time_limit
-        )
-        completed = algorithm.fit(obs)
-        guarantee = guarantee_efficient(obs, completed, coverage, parameters, theory, rank=rank, **promised)
-    return OfflineCompletion(completed, coverage, parameters, theory, guarantee, **promised)
+        standing = guarantee_inefficient(obs, completed, bracket, parameters, theory, **promised)
+        return OfflineCompletion(completed, bracket, parameters, theory, standing, **promised)
+    parameters = efficient_parameters(unit_eps, K)
+    gamma, beta = parameters.gamma, parameters.beta
+    coverage = solve_coverage(obs, K, gamma=gamma, beta=beta, rank=rank, method=method, gap=gap, time_limit=time_limit)
+    standing = guarantee_efficient(obs, completed, coverage, parameters, theory, rank=rank, **promised)
+    return OfflineCompletion(completed, coverage, parameters, theory, standing, **promised)
 
 
-def _check_numbers(eps: float, delta: float, K: float, tau: float | None) -> None:
+def _check(eps: float, delta: float, K: float, tau: float | None, program: str, rank: int | None) -> None:
+    """Refuse what neither program takes, and what only the other one does."""
+    owner = "complete_partially"
+    if program not in PROGRAMS:
+        raise invalid_parameter(owner, "program", " or ".join(map(repr, PROGRAMS)), program)
     for name, number in (("eps", eps), ("K", K), ("tau", 1.0 if tau is None else tau)):
         if not 0 < number < math.inf:
-            raise invalid_parameter("complete_partially", name, "a positive finite number", number)
+            raise invalid_parameter(owner, name, "a positive finite number", number)
     if not 0 < delta < 1:
-        raise invalid_parameter("complete_partially", "delta", "a number above 0 and below 1", delta)
+        raise invalid_parameter(owner, "delta", "a number above 0 and below 1", delta)
+    if program == "linear" and tau is not None:
+        expected = "left out with the linear program, which is for the max-norm alone"
+        raise invalid_parameter(owner, "tau", expected, tau)
+    if program == "quadratic" and rank is not None:
+        expected = "left out with the quadratic program, whose classes are convex"
+        raise invalid_parameter(owner, "rank", expected, rank)
