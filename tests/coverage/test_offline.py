@@ -211,7 +211,7 @@ def test_errors_are_sentences(small):
 
 
 @pytest.mark.parametrize("norm", [{"K": 1.0}, {"tau": 6.0}], ids=str)
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_the_inefficient_algorithms_promise_holds_where_its_theorem_applies(norm, seed):
     """As above for Theorem 10, which thousands of draws are enough for: M-hat is negated where nobody looks."""
     eps, delta = 0.5, 0.05
@@ -233,10 +233,11 @@ def test_the_inefficient_algorithms_promise_holds_where_its_theorem_applies(norm
     assert C.sum() >= sim.support.sum() > (1 - found.coverage.gap) * sim.support.sum()
 
 
-def test_the_quadratic_program_is_in_the_datas_units_too(small):
-    seen = small.observations
+def test_the_quadratic_program_is_in_the_datas_units_too():
+    sim = sf.datasets.make_blocks((2, 2), n_draws=40, random_state=0)
+    seen = sim.observations
     stars = sf.Observations(seen.rows, seen.cols, 2 * seen.values + 3, seen.shape, (1, 5), counts=seen.counts)
-    same = sf.complete_partially(stars, eps=4.0, completion=Given(2 * small.truth + 3), program="quadratic", gap=0.9)
+    same = sf.complete_partially(stars, eps=4.0, completion=Given(2 * sim.truth + 3), program="quadratic", gap=0.9)
     assert same.parameters == inefficient_parameters(1.0)
     assert "is at most 4 against the expected values" in same.guarantee.promise
 

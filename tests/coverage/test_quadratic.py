@@ -90,6 +90,10 @@ def test_squares_of_members_are_within_every_bound_whatever_the_multipliers(seen
         noise = rng.normal(size=constraint.dual_variables[0].shape)
         constraint.dual_variables[0].save_value(constraint.dual_value + 0.1 * noise)
     assert model.bound(C) >= best
+    for constraint in model.constraints:  # multipliers below zero prove nothing
+        shape = constraint.dual_variables[0].shape
+        constraint.dual_variables[0].save_value(-10 * np.eye(9) if shape == (9, 9) else -10 * np.ones(shape))
+    assert model.bound(C) >= best
 
 
 def test_triangles_hold_for_the_squared_products_of_any_vectors():

@@ -20,7 +20,7 @@ INWARD = 0.5
 """Where to look first: this far from the linear program's C towards the certified one, where cuts are deeper."""
 
 
-RETREATS = (0.0, 1 / 16, 1 / 4, 1 / 2)
+RETREATS = (0.0, 1 / 4, 1 / 2, 3 / 4)
 """Shares of the certified C to mix in while a search breaks the last C; the certified one itself if all are broken."""
 
 
