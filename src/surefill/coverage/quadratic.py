@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import math
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,6 +54,13 @@ class CoverageBracket:
         than ``confidence`` and is feasible for all that was found; it may still be infeasible.
     excess : the largest mean square found against ``candidate``, over gamma.
     matrix_class, gamma, beta : the parameters used.
+    seconds : how long it took.
+
+    Examples
+    --------
+    >>> obs = Observations([0, 0, 1], [0, 1, 0], [0.0, 0.0, 0.0], shape=(2, 2))
+    >>> solve_quadratic_coverage(obs, gamma=0.3, beta=0.4)
+    CoverageBracket(0 to 0 of 4 cells, gap 0, 1 cuts)
     """
 
     lower: float
@@ -67,7 +74,7 @@ class CoverageBracket:
     matrix_class: MatrixClass
     gamma: float
     beta: float
-    seconds: float = field(default=0.0, compare=False)
+    seconds: float
 
     @property
     def gap(self) -> float:
