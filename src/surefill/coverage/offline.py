@@ -95,7 +95,7 @@ def complete_partially(
     program : "linear", the efficient algorithm, or "quadratic", the inefficient one.
     rank : largest rank of the adversaries, with the meaning of docs/theorem_with_rank.md; no limit when not given.
     method, gap : how, and how closely, to solve MP 2; see :func:`solve_coverage`; ``gap`` is that of MP 1 too.
-    time_limit : seconds for MP 2, or for the cuts of MP 1.
+    time_limit : seconds for MP 2, or for the cuts of MP 1, which sharpen its upper bound alone and can take minutes.
     constant : what to take the unknown constant of the paper's sample sizes for.
 
     Examples
