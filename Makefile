@@ -49,6 +49,7 @@ bench-coverage: setup  ## the coverage program at real size: about an hour
 	$(BIN)/python benchmarks/oracle.py
 	$(BIN)/python benchmarks/patterns.py
 	$(BIN)/python benchmarks/coverage_program.py convex square ranks rounds path whole
+	$(BIN)/python benchmarks/quadratic.py tiny blocks cliques simulated compare
 
 bench-online: setup  ## the online game: cost of a round, regret, blocks, MovieLens; about half an hour
 	for study in steps regret blocks movielens; do $(BIN)/python benchmarks/online.py $$study; done

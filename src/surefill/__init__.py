@@ -27,12 +27,14 @@ if TYPE_CHECKING:
     from surefill.completion import SoftImpute as SoftImpute
     from surefill.completion import TraceNormCompletion as TraceNormCompletion
     from surefill.coverage import Coverage as Coverage
+    from surefill.coverage import CoverageBracket as CoverageBracket
     from surefill.coverage import CoverageProgram as CoverageProgram
     from surefill.coverage import OfflineCompletion as OfflineCompletion
     from surefill.coverage import PosteriorVariance as PosteriorVariance
     from surefill.coverage import complete_partially as complete_partially
     from surefill.coverage import round_confidence as round_confidence
     from surefill.coverage import solve_coverage as solve_coverage
+    from surefill.coverage import solve_quadratic_coverage as solve_quadratic_coverage
     from surefill.data import Observations as Observations
     from surefill.data import UnitMap as UnitMap
     from surefill.data import read_observations as read_observations
@@ -67,8 +69,8 @@ _HOME = {
         "TraceNormCompletion",
     ],
     "coverage": [
-        "Coverage", "CoverageProgram", "OfflineCompletion", "PosteriorVariance", "complete_partially",
-        "round_confidence", "solve_coverage",
+        "Coverage", "CoverageBracket", "CoverageProgram", "OfflineCompletion", "PosteriorVariance",
+        "complete_partially", "round_confidence", "solve_coverage", "solve_quadratic_coverage",
     ],
     "data": [
         "Observations", "UnitMap", "read_observations", "split_entries", "split_folds", "split_rows", "write_table",

@@ -7,9 +7,15 @@ import pytest
 
 import surefill as sf
 from surefill.coverage import Condition, TheoremGuarantee
-from surefill.coverage.guarantee import _class_condition, _rank_condition, bound_max_norm, guarantee_efficient
+from surefill.coverage.guarantee import (
+    _class_condition,
+    _rank_condition,
+    _trace_class_condition,
+    bound_max_norm,
+    guarantee_efficient,
+)
 from surefill.errors import InputError
-from surefill.theory import efficient_parameters
+from surefill.theory import efficient_parameters, inefficient_parameters, required_draws
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,8 +192,8 @@ def test_errors_are_sentences(small):
     obs = small.observations
     for options, sentence in [
         (
-            {"program": "quadratic"},
-            r"The 'program' parameter of complete_partially must be 'linear'\. Got 'quadratic' instead\.",
+            {"program": "cubic"},
+            r"The 'program' parameter of complete_partially must be 'linear' or 'quadratic'\. Got 'cubic' instead\.",
         ),
         ({"eps": 0.0}, "The 'eps' parameter of complete_partially"),
         ({"delta": 1.0}, "The 'delta' parameter of complete_partially"),
@@ -202,3 +208,56 @@ def test_errors_are_sentences(small):
             sf.complete_partially(obs, **({"eps": 1.0, "completion": Given(small.truth)} | options))
     with pytest.raises(InputError, match="give bounds="):
         sf.complete_partially(sf.Observations([0], [0], [1.0]), eps=1.0)
+
+
+@pytest.mark.parametrize("norm", [{"K": 1.0}, {"tau": 6.0}], ids=str)
+@pytest.mark.parametrize("seed", range(2))
+def test_the_inefficient_algorithms_promise_holds_where_its_theorem_applies(norm, seed):
+    """As above for Theorem 10, which thousands of draws are enough for: M-hat is negated where nobody looks."""
+    eps, delta = 0.5, 0.05
+    sim = sf.datasets.make_blocks((3, 3), n_draws=12_000, noise=0.05, random_state=seed)
+    completion = Given(np.where(sim.support, sim.truth, -sim.truth))
+    found = sf.complete_partially(
+        sim.observations, eps=eps, delta=delta, completion=completion, program="quadratic", gap=0.5, **norm
+    )
+    assert found.parameters == inefficient_parameters(eps)
+    assert (found.coverage.gamma, found.coverage.beta) == (eps / 4, eps / 8)
+    required = required_draws("quadratic", eps, delta, (6, 6), **norm)
+    assert (found.theory.required, found.theory.enough) == (required, True)
+    assert found.guarantee.applies
+    assert found.guarantee.sentence.startswith("Theorem 10 of the paper")
+    assert verdicts(found.guarantee)["class"] == verdicts(found.guarantee)["feasibility"] == "holds"
+    C, error = found.confidence.dense(), (completion.matrix - sim.truth) ** 2
+    assert error.mean() > eps / 2
+    assert np.sum(C * error) / C.sum() <= eps
+    assert C.sum() >= sim.support.sum() > (1 - found.coverage.gap) * sim.support.sum()
+
+
+def test_the_quadratic_program_is_in_the_datas_units_too():
+    sim = sf.datasets.make_blocks((2, 2), n_draws=40, random_state=0)
+    seen = sim.observations
+    stars = sf.Observations(seen.rows, seen.cols, 2 * seen.values + 3, seen.shape, (1, 5), counts=seen.counts)
+    same = sf.complete_partially(stars, eps=4.0, completion=Given(2 * sim.truth + 3), program="quadratic", gap=0.9)
+    assert same.parameters == inefficient_parameters(1.0)
+    assert "is at most 4 against the expected values" in same.guarantee.promise
+
+
+def test_whether_the_completion_is_in_the_trace_norm_class():
+    H = np.array([[1.0, 1.0], [1.0, -1.0]])
+    assert _trace_class_condition(H, 2.9).verdict == "holds"
+    assert "trace norm is 2.828, above tau = 2.5" in _trace_class_condition(H, 2.5).sentence
+    assert _trace_class_condition(2 * H, 9.0).verdict == "fails"
+    assert _trace_class_condition(None, 1.0).verdict == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"tau": 3.0}, "'tau' parameter .* left out with the linear program"),
+        ({"program": "quadratic", "rank": 2}, "'rank' parameter .* left out with the quadratic program"),
+        ({"program": "quadratic", "tau": -1.0}, "'tau' parameter .* positive"),
+    ],
+)
+def test_parameters_of_the_other_program_are_refused(small, given, words):
+    with pytest.raises(InputError, match=words):
+        sf.complete_partially(small.observations, eps=1.0, completion=Given(small.truth), **given)

@@ -68,7 +68,7 @@ PATH = click.Path(path_type=Path)
     type=click.Choice(["auto", "coverage", "posterior"]),
     default="auto",
     show_default=True,
-    help="coverage: the paper's program; posterior: quick at any size; auto: the first up to 150 rows and columns.",
+    help="coverage: the paper's program; posterior: quick at any size; auto: the first on small tables.",
 )
 @click.option(
     "--entries",

@@ -50,6 +50,10 @@ class Certificate:
     sentence: str
 
 
+OTHER_SEEDS = 1000
+"""Far from the seeds people give: a start given twice would agree with itself."""
+
+
 @runtime_checkable
 class ConfidenceAlgorithm(Protocol):
     """Observations and a completion of them in, a confidence and its certificate out.
@@ -256,8 +260,8 @@ class PosteriorVariance:
             model, whose = completion, "the factor model's"
         else:
             model, whose = BayesianFactorModel().fit(observations, progress), "a separate factor model's"
-        seeds = range(self.random_state + 1, self.random_state + 1 + self.n_restarts)
-        others = tuple(BayesianFactorModel(model.rank, random_state=s).fit(observations, progress) for s in seeds)
+        seeds = self.random_state + OTHER_SEEDS + np.arange(self.n_restarts)
+        others = tuple(BayesianFactorModel(model.rank, random_state=int(s)).fit(observations, progress) for s in seeds)
         agree = f", and how far {len(others)} fits from other starts agree with it" if others else ""
         sentence = f"A heuristic: how far {whose} posterior variance fell below its prior{agree}; no bound is known."
         return PosteriorConfidence.of(model, observations, others), Certificate("heuristic", None, None, None, sentence)

@@ -11,9 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefill.completion import Completion
+from surefill.coverage.quadratic import CoverageBracket
 from surefill.coverage.results import Coverage
 from surefill.data import Observations
 from surefill.errors import MissingExtraError
+from surefill.spaces.classes import TraceNorm
 from surefill.spaces.conic import INTERIOR_POINT_LIMIT, SIZE_LIMIT
 from surefill.spaces.grams import max_norm_of_factors, trace_norm_of_factors
 from surefill.spaces.norms import max_norm
@@ -102,31 +104,67 @@ def guarantee_efficient(
 
     The theorem is about the maximiser C; one within a relative gap g of it has |C| >= (1 - g)/mu_max.
     """
-    share = math.floor((1 - coverage.gap) * 1e4) / 1e4
-    promise = (
-        f"Theorem 11 of the paper: with probability {1 - delta:g} over the draws, the confidence covers at least "
-        f"{share:g} / (the largest probability of any cell to be drawn), and the mean squared error of the completion, "
-        f"weighted by the confidence, is at most {eps:g} against the expected values."
+    unit = _small_dense(obs, completion)
+    conditions = [
+        *_assumed(obs, parameters, delta, f"max-norm at most {coverage.K:g}"),
+        _sample_condition(sample),
+        _class_condition(unit, coverage.K),
+        _feasibility_condition(coverage.standing == "certified"),
+    ]
+    if rank is not None:
+        conditions.append(_rank_condition(unit, rank))
+    return TheoremGuarantee(_promise(11, coverage.gap, eps, delta), tuple(conditions))
+
+
+def guarantee_inefficient(
+    obs: Observations,
+    completion: Completion,
+    bracket: CoverageBracket,
+    parameters: ProgramParameters,
+    sample: SampleSize,
+    *,
+    eps: float,
+    delta: float,
+) -> TheoremGuarantee:
+    """Theorem 10: the same promise from MP 1, with draws of the order 1/eps^2 in place of 1/eps^4.
+
+    The certified C is at least (1 - gap) of the maximiser that the theorem is about, and as feasible.
+    """
+    matrix_class, unit = bracket.matrix_class, _small_dense(obs, completion)
+    if isinstance(matrix_class, TraceNorm):
+        norm, in_class = f"trace norm at most {matrix_class.tau:g}", _trace_class_condition(unit, matrix_class.tau)
+    else:
+        norm, in_class = f"max-norm at most {matrix_class.K:g}", _class_condition(unit, matrix_class.K)
+    conditions = (
+        *_assumed(obs, parameters, delta, norm),
+        _sample_condition(sample),
+        in_class,
+        _feasibility_condition(bracket.certified_feasible),
     )
+    return TheoremGuarantee(_promise(10, bracket.gap, eps, delta), conditions)
+
+
+def _promise(theorem: int, gap: float, eps: float, delta: float) -> str:
+    share = math.floor((1 - gap) * 1e4) / 1e4
+    return (
+        f"Theorem {theorem} of the paper: with probability {1 - delta:g} over the draws, the confidence covers at "
+        f"least {share:g} / (the largest probability of any cell to be drawn), and the mean squared error of the "
+        f"completion, weighted by the confidence, is at most {eps:g} against the expected values."
+    )
+
+
+def _assumed(obs: Observations, parameters: ProgramParameters, delta: float, norm: str) -> tuple[Condition, ...]:
+    """What no sample can show: the draws, the truth's norm, the completion's error."""
     accuracy = float(obs.unit.squared_error_from_unit(parameters.completion_accuracy))
-    draws = "the draws are independent and from one distribution"
-    truth = f"the expected values, on the [-1, 1] scale, have max-norm at most {coverage.K:g}"
     accurate = (
         f"the completion's mean squared error over entries drawn like the observed ones is at most {accuracy:.3g}, "
         f"except with probability {delta / 3:.3g}"
     )
-    unit = _small_dense(obs, completion)
-    conditions = [
-        Condition("draws", "unknown", draws),
-        Condition("truth", "unknown", truth),
+    return (
+        Condition("draws", "unknown", "the draws are independent and from one distribution"),
+        Condition("truth", "unknown", f"the expected values, on the [-1, 1] scale, have {norm}"),
         Condition("accuracy", "unknown", accurate),
-        _sample_condition(sample),
-        _class_condition(unit, coverage.K),
-        _feasibility_condition(coverage),
-    ]
-    if rank is not None:
-        conditions.append(_rank_condition(unit, rank))
-    return TheoremGuarantee(promise, tuple(conditions))
+    )
 
 
 def _small_dense(obs: Observations, completion: Completion) -> NDArray[np.float64] | None:
@@ -182,9 +220,20 @@ def bound_max_norm(M: NDArray[np.float64]) -> tuple[float, float]:
     return low, max(low, high)
 
 
-def _feasibility_condition(coverage: Coverage) -> Condition:
-    standing: str = coverage.standing
-    if standing == "certified":
+def _trace_class_condition(unit: NDArray[np.float64] | None, tau: float) -> Condition:
+    """Whether M-hat is in M^tr_tau: entries in [-1, 1] and singular values that add up to at most tau."""
+    if unit is None:
+        return Condition("class", "unknown", f"the completion has trace norm at most {tau:g} (too large to compute)")
+    beyond, norm = float(np.abs(unit).max()), float(np.linalg.norm(unit, "nuc"))
+    if beyond > 1 + ROUND_OFF:
+        return Condition("class", "fails", f"the completion leaves the bounds, by a factor of {beyond:.4g}")
+    if norm > tau + ROUND_OFF:
+        return Condition("class", "fails", f"the completion's trace norm is {norm:.4g}, above tau = {tau:g}")
+    return Condition("class", "holds", f"the completion is within the bounds and has trace norm at most {tau:g}")
+
+
+def _feasibility_condition(certified: bool) -> Condition:
+    if certified:
         return Condition("feasibility", "holds", "no adversary in the class breaks the confidence (certified)")
     return Condition("feasibility", "unknown", "no adversary in the class breaks the confidence (none was found)")
 

@@ -1,30 +1,38 @@
-"""The paper's efficient algorithm end to end: complete, find the confidence, say what is promised."""
+"""The paper's offline algorithms end to end: complete, find the confidence, say what is promised."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from surefill.completion import BayesianFactorModel, Completion, CompletionAlgorithm
 from surefill.coverage.confidence import Confidence
-from surefill.coverage.guarantee import TheoremGuarantee, guarantee_efficient
+from surefill.coverage.guarantee import TheoremGuarantee, guarantee_efficient, guarantee_inefficient
+from surefill.coverage.quadratic import CoverageBracket, solve_quadratic_coverage
 from surefill.coverage.results import Coverage
 from surefill.coverage.solve import solve_coverage
 from surefill.data import Observations
 from surefill.errors import invalid_parameter
 from surefill.notebook import card
-from surefill.theory import ProgramParameters, SampleSize, compare_draws, efficient_parameters
-
-PROGRAMS = ("linear",)
+from surefill.spaces.classes import MaxNorm, TraceNorm
+from surefill.theory import (
+    PROGRAMS,
+    ProgramParameters,
+    SampleSize,
+    compare_draws,
+    efficient_parameters,
+    inefficient_parameters,
+)
 
 
 @dataclass(frozen=True, eq=False)
 class OfflineCompletion:
-    """(M-hat, C) of the paper's Algorithm 2, the parameters it used, and the standing of its theorem.
+    """(M-hat, C) of the paper's Algorithm 1 or 2, the parameters it used, and the standing of its theorem.
 
     Attributes
     ----------
     completion : M-hat, a value for every entry in the data's own units.
-    coverage : the solution of MP 2 with its certificate.
+    coverage : the solution of MP 2 with its certificate, or the bracket of MP 1.
     parameters : gamma, beta and the completion's accuracy, on the [-1, 1] scale.
     theory : the draws that the theorem asks for beside those there are.
     guarantee : what the theorem promises, and which of its conditions hold.
@@ -42,7 +50,7 @@ class OfflineCompletion:
     """
 
     completion: Completion
-    coverage: Coverage
+    coverage: Coverage | CoverageBracket
     parameters: ProgramParameters
     theory: SampleSize
     guarantee: TheoremGuarantee
@@ -76,11 +84,13 @@ def complete_partially(
     eps: float,
     delta: float = 0.05,
     K: float = 1.0,
+    tau: float | None = None,
     completion: CompletionAlgorithm | None = None,
     program: str = "linear",
     rank: int | None = None,
     method: str = "auto",
     gap: float = 0.01,
+    time_limit: float | None = None,
     constant: float = 1.0,
 ) -> OfflineCompletion:
     """Algorithm 2: M-hat from a completion algorithm, then C from MP 2 with gamma = e/(2 pi K), beta = gamma^2/2.
@@ -90,6 +100,10 @@ def complete_partially(
     |C| >= 1 / (largest probability of a cell). The sample size it asks for grows with 1/eps^4 and is seldom met;
     ``guarantee`` says which conditions hold, fail, or cannot be checked, and C stands on its own certificate.
 
+    With ``program="quadratic"`` it is Algorithm 1: C from MP 1 with gamma = e/4 and beta = e/8, and Theorem 10, which
+    asks for draws of the order 1/eps^2. MP 1 is bracketed: C is the certified one, and ``coverage`` says how much more
+    there could be. For matrices of up to 150 rows and columns.
+
     Parameters
     ----------
     obs : the sample; ``bounds`` set the scale.
@@ -98,9 +112,11 @@ def complete_partially(
     K : max-norm, on the [-1, 1] scale, that truth and completion are taken to have at most;
         ``theory.max_norm_of_rank(k)`` does for rank k.
     completion : any completion algorithm; a :class:`BayesianFactorModel` when not given.
-    program : "linear", the efficient algorithm.
+    tau : trace norm, on the [-1, 1] scale, in place of K; with the quadratic program alone.
+    program : "linear", the efficient algorithm, or "quadratic", the inefficient one.
     rank : largest rank of the adversaries, with the meaning of docs/theorem_with_rank.md; no limit when not given.
-    method, gap : how, and how closely, to solve MP 2; see :func:`solve_coverage`.
+    method, gap : how, and how closely, to solve MP 2; see :func:`solve_coverage`; ``gap`` is that of MP 1 too.
+    time_limit : seconds for MP 2, or for the cuts of MP 1, which sharpen its upper bound alone and can take minutes.
     constant : what to take the unknown constant of the paper's sample sizes for.
 
     Examples
@@ -111,23 +127,53 @@ def complete_partially(
     (False, False)
     >>> bool(found.confidence.coverage >= 25)
     True
+    >>> found = complete_partially(make_blocks((3, 3), n_draws=60).observations, eps=1.0, program="quadratic")
+    >>> found.parameters.gamma, found.coverage.certified_feasible
+    (0.25, True)
     """
-    if program not in PROGRAMS:
-        raise invalid_parameter("complete_partially", "program", " or ".join(map(repr, PROGRAMS)), program)
-    for name, number in (("eps", eps), ("K", K)):
-        if not 0 < number < float("inf"):
-            raise invalid_parameter("complete_partially", name, "a positive finite number", number)
-    if not 0 < delta < 1:
-        raise invalid_parameter("complete_partially", "delta", "a number above 0 and below 1", delta)
+    _check(eps, delta, K, tau, program, rank)
     algorithm = BayesianFactorModel() if completion is None else completion
     if not isinstance(algorithm, CompletionAlgorithm) or isinstance(algorithm, type):
         expected = "None or an object with a fit method such as BayesianFactorModel()"
         raise invalid_parameter("complete_partially", "completion", expected, completion)
     unit_eps = float(obs.unit.squared_error_to_unit(eps))
-    parameters = efficient_parameters(unit_eps, K)
-    theory = compare_draws(obs.n_draws, program, unit_eps, delta, obs.shape, K=K, constant=constant)
+    norm = {"K": K} if tau is None else {"tau": tau}
+    theory = compare_draws(obs.n_draws, program, unit_eps, delta, obs.shape, constant=constant, **norm)
+    promised = {"eps": float(eps), "delta": float(delta)}
     completed = algorithm.fit(obs)
+    if program == "quadratic":
+        parameters = inefficient_parameters(unit_eps)
+        gamma, beta = parameters.gamma, parameters.beta
+        bracket = solve_quadratic_coverage(
+            obs,
+            matrix_class=MaxNorm(K) if tau is None else TraceNorm(tau),
+            gamma=gamma,
+            beta=beta,
+            gap=gap,
+            time_limit=time_limit,
+        )
+        standing = guarantee_inefficient(obs, completed, bracket, parameters, theory, **promised)
+        return OfflineCompletion(completed, bracket, parameters, theory, standing, **promised)
+    parameters = efficient_parameters(unit_eps, K)
     gamma, beta = parameters.gamma, parameters.beta
-    coverage = solve_coverage(obs, K, gamma=gamma, beta=beta, rank=rank, method=method, gap=gap)
-    guarantee = guarantee_efficient(obs, completed, coverage, parameters, theory, eps=eps, delta=delta, rank=rank)
-    return OfflineCompletion(completed, coverage, parameters, theory, guarantee, float(eps), float(delta))
+    coverage = solve_coverage(obs, K, gamma=gamma, beta=beta, rank=rank, method=method, gap=gap, time_limit=time_limit)
+    standing = guarantee_efficient(obs, completed, coverage, parameters, theory, rank=rank, **promised)
+    return OfflineCompletion(completed, coverage, parameters, theory, standing, **promised)
+
+
+def _check(eps: float, delta: float, K: float, tau: float | None, program: str, rank: int | None) -> None:
+    """Refuse what neither program takes, and what only the other one does."""
+    owner = "complete_partially"
+    if program not in PROGRAMS:
+        raise invalid_parameter(owner, "program", " or ".join(map(repr, PROGRAMS)), program)
+    for name, number in (("eps", eps), ("K", K), ("tau", 1.0 if tau is None else tau)):
+        if not 0 < number < math.inf:
+            raise invalid_parameter(owner, name, "a positive finite number", number)
+    if not 0 < delta < 1:
+        raise invalid_parameter(owner, "delta", "a number above 0 and below 1", delta)
+    if program == "linear" and tau is not None:
+        expected = "left out with the linear program, which is for the max-norm alone"
+        raise invalid_parameter(owner, "tau", expected, tau)
+    if program == "quadratic" and rank is not None:
+        expected = "left out with the quadratic program, whose classes are convex"
+        raise invalid_parameter(owner, "rank", expected, rank)

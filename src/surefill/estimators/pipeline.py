@@ -249,7 +249,7 @@ def choose_confidence(given: object, shape: tuple[int, int], random_state: int) 
     "auto" takes the paper's coverage program where the matrix is small and the program supports enough of it, else the
     posterior.
     """
-    program, posterior = CoverageProgram(random_state=random_state), PosteriorVariance()
+    program, posterior = CoverageProgram(random_state=random_state), PosteriorVariance(random_state=random_state)
     named: dict[str, tuple[ConfidenceAlgorithm, ...]] = {
         "coverage": (program,),
         "posterior": (posterior,),
