@@ -21,8 +21,8 @@ from sphinx.util.docutils import SphinxDirective
 import surefill
 
 MODULES = (
-    "completion", "coverage", "data", "datasets", "errors", "estimators", "loop", "metrics", "online", "risk", "spaces",
-    "testing", "theory",
+    "completion", "coverage", "data", "datasets", "errors", "estimators", "loop", "metrics", "online", "report", "risk",
+    "spaces", "testing", "theory",
 )  # fmt: skip
 
 
@@ -37,7 +37,7 @@ def public_names(module: str) -> list[str]:
         and thing.__module__ == home.__name__
     ]
     offered = getattr(home, "__all__", own)
-    if module == "errors":
+    if module in ("errors", "report"):
         offered = [name for name in offered if name in surefill.__all__]
     return [f"surefill.{name}" if name in surefill.__all__ else f"surefill.{module}.{name}" for name in offered]
 

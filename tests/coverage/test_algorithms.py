@@ -36,7 +36,7 @@ def test_posterior_confidence_is_the_documented_ratio(fitted):
 
 def test_posterior_confidence_lies_in_the_unit_interval_and_is_zero_where_nothing_was_seen():
     seen = Observations([0, 0, 1, 1, 2], [0, 1, 0, 1, 2], [1.0, 2.0, 3.0, 4.0, 2.0], shape=(5, 5))
-    confidence = PosteriorVariance().fit(seen, FactorModel(rank=1, penalty=0.5).fit(seen))[0]
+    confidence = PosteriorVariance(n_restarts=0).fit(seen, FactorModel(rank=1, penalty=0.5).fit(seen))[0]
     C = confidence.dense()
     assert (C >= 0).all()
     assert (C <= 1).all()
@@ -89,6 +89,40 @@ def test_posterior_of_a_folded_in_row_is_that_of_the_row(fitted):
     seen, completion = fitted
     confidence = PosteriorConfidence.of(completion, seen)
     np.testing.assert_allclose(confidence.fold_in(seen).dense(), confidence.dense(), atol=1e-10)
+
+
+@pytest.mark.parametrize("rank", [1, 2, 4])
+def test_where_nothing_ties_two_groups_together_fits_from_other_starts_disagree(rank):
+    sim = make_blocks((40, 25), n_groups=2, rank=rank, n_draws=2000, noise=0.2, random_state=1)
+    seen, completion = sim.observations, BayesianFactorModel().fit(sim.observations)
+    alone = PosteriorConfidence.of(completion, seen)
+    confidence, certificate = PosteriorVariance().fit(seen, completion)
+    with_others = confidence.dense()
+    assert np.mean(with_others[~sim.support] >= np.quantile(with_others[sim.support], 0.05)) < 0.05
+    assert (with_others <= alone.dense() + 1e-12).all()
+    i, j = np.nonzero(~sim.support)
+    values = [c.unit.to_unit(c.at(i, j)) for c in (completion, *confidence.others)]
+    _, _, of_row, of_col = alone._sides
+    before = of_row[completion.locate(i, j)[1]] + of_col[completion.locate(i, j)[0]]
+    expected = np.clip(alone.at(i, j) - np.var(values, axis=0, ddof=1) / before, 0, 1)
+    np.testing.assert_allclose(with_others[i, j], expected, atol=1e-9)
+    assert "3 fits from other starts" in certificate.sentence
+
+
+def test_fits_from_other_starts_are_folded_in_and_seeded():
+    sim = make_blocks((40, 25), n_groups=2, rank=2, n_draws=2000, noise=0.2, random_state=1)
+    seen, completion = sim.observations, BayesianFactorModel(rank=3).fit(sim.observations)
+    confidence, same, other = (PosteriorVariance(2, random_state=seed).fit(seen, completion)[0] for seed in (0, 0, 1))
+    np.testing.assert_array_equal(confidence.dense(), same.dense())
+    assert np.abs(confidence.dense() - other.dense()).max() > 0.01
+    assert [c.rank for c in confidence.others] == [3, 3]
+    np.testing.assert_allclose(confidence.fold_in(seen).dense(), confidence.dense(), atol=0.02)
+
+
+@pytest.mark.parametrize("parameters", [{"n_restarts": -1}, {"random_state": 0.5}])
+def test_restarts_and_seed_are_whole_numbers(fitted, parameters):
+    with pytest.raises(InputError, match=next(iter(parameters))):
+        PosteriorVariance(**parameters).fit(*fitted)
 
 
 def test_posterior_of_another_completion_is_a_factor_models_own(fitted):

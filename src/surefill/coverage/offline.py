@@ -64,9 +64,10 @@ class OfflineCompletion:
 
     def _repr_html_(self) -> str:
         (m, n), found = self.completion.shape, self.coverage
+        most = found.upper_bound if isinstance(found, Coverage) else found.upper
         facts = {
-            "coverage": f"{found.coverage:,.1f} of {m * n:,} cells, at most {found.upper_bound:,.1f} possible",
-            "standing": found.standing,
+            "coverage": f"{found.coverage:,.1f} of {m * n:,} cells, at most {most:,.1f} possible",
+            "standing": found.standing if isinstance(found, Coverage) else "certified",
             "error asked for": self.eps,
             "delta": self.delta,
         }

@@ -26,6 +26,16 @@ class PosteriorConfidence:
     random starts: where nothing ties a row's group to a column's, any rotation of one against the other fits what was
     seen as well, each start finds its own, and only their disagreement tells. 0 where neither was seen, towards 1 where
     both were seen much and together. A heuristic with no guarantee of its own; memory O((m + n) rank^2), any size.
+
+    Examples
+    --------
+    >>> import surefill as sf
+    >>> sim = sf.datasets.make_low_rank((30, 20), rank=2, n_draws=400, noise=0.1, random_state=0)
+    >>> confidence = PosteriorConfidence.of(sf.FactorModel().fit(sim.observations), sim.observations)
+    >>> confidence.shape
+    (30, 20)
+    >>> bool((confidence.dense() >= 0).all())
+    True
     """
 
     completion: Factored

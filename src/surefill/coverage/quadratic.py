@@ -25,7 +25,11 @@ MAX_TRIANGLE_ROUNDS = 12
 
 
 class BracketStatus(enum.Enum):
-    """How a bracket was reached; the value is a sentence."""
+    """How a bracket was reached; the value is a sentence.
+
+    >>> BracketStatus.WITHIN_GAP.value
+    'The two bounds are as close as asked for.'
+    """
 
     EXACT = "The answer follows from a closed form; no solver was needed."
     WITHIN_GAP = "The two bounds are as close as asked for."

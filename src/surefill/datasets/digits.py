@@ -25,6 +25,13 @@ class HiddenDigits:
     truth : all pixels, images x 64.
     digits : which digit each image is.
     shown : images x 64, True in the half of the image that could be seen; no image shows both halves.
+
+    Examples
+    --------
+    >>> from surefill.datasets import make_hidden_digits
+    >>> hidden = make_hidden_digits(50, random_state=0)
+    >>> hidden.truth.shape, int(hidden.shown[0].sum())
+    ((50, 64), 32)
     """
 
     observations: Observations

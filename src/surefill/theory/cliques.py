@@ -29,6 +29,13 @@ class CliqueAnswer:
     matrix : X = v v' with v the 0/1 vector of ``vertices``.
     vertices : k vertices with the most edges among them.
     is_clique : whether the value is k^2, and so the vertices are a clique.
+
+    Examples
+    --------
+    >>> import networkx as nx
+    >>> from surefill.theory import clique_instance
+    >>> clique_instance(nx.cycle_graph(5)).solve(3).is_clique
+    False
     """
 
     k: int
@@ -49,6 +56,13 @@ class CliqueInstance:
     the densest subgraph of k vertices, and k^2 exactly if T is a clique.
 
     ``confidence`` is C and ``vertices`` names its rows.
+
+    Examples
+    --------
+    >>> import networkx as nx
+    >>> from surefill.theory import clique_instance
+    >>> clique_instance(nx.path_graph(3)).confidence.tolist()
+    [[1.0, 1.0, 0.0], [1.0, 1.0, 1.0], [0.0, 1.0, 1.0]]
     """
 
     confidence: NDArray[np.float64]

@@ -39,6 +39,18 @@ def write_report(
     path : the file, ending in ``.html``; it appears when it is complete.
     title : the page's heading.
     command : what to run to get the same again; the completer's parameters when None.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import surefill as sf
+    >>> sim = sf.datasets.make_low_rank((30, 20), rank=2, n_draws=1200, noise=0.1, random_state=0)
+    >>> completer = sf.PartialCompleter(tolerance=0.2, confidence="posterior").fit(sim.observations)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     page = Path(folder) / "report.html"
+    ...     sf.write_report(completer, page)
+    ...     page.read_text().startswith("<!doctype html>")
+    True
     """
     target = check_report_target(path)
     page = render_report(completer, title=title, command=command)
