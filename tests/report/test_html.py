@@ -12,12 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from surefill import InputError, Observations, PartialCompleter, metrics, write_report
+from surefill.coverage.co_clusters import co_cluster
 from surefill.datasets import make_blocks, make_low_rank
 from surefill.report.html import heat_map, render_report
 from surefill.report.html.charts import ticks
 from surefill.report.html.contents import gather
 from surefill.report.html.heat_map import LONGEST_SIDE, MOST_SQUARES, HeatMap, draw_heat_map, squares_for
-from surefill.report.html.order import co_cluster, order_of
+from surefill.report.html.order import order_of, seen_pattern
 from surefill.report.html.outcomes import risk_coverage
 from surefill.report.html.page import lead, map_words, render
 from surefill.report.html.png import as_png, palette
@@ -65,7 +66,7 @@ def test_without_groups_the_most_trusted_come_first():
 def test_a_pair_that_hangs_together_with_nothing_is_no_group():
     seen = make_low_rank((40, 30), rank=1, n_draws=500, random_state=1).observations
     wider = Observations([*seen.rows, 40], [*seen.cols, 30], [*seen.values, 0.5])
-    assert not any(groups.any() for groups in co_cluster(wider))
+    assert not any(groups.any() for groups in co_cluster(seen_pattern(wider)))
 
 
 @settings(max_examples=20)
