@@ -101,6 +101,7 @@ def smurff_risk(python, base, test):
         given, answer = Path(folder) / "given.npz", Path(folder) / "answer.npz"
         cells = {"rows": base.rows, "cols": base.cols, "values": base.values, "shape": base.shape}
         np.savez(given, **cells, test_rows=test.rows, test_cols=test.cols)
-        subprocess.run([python, "-c", SMURFF, given, answer], capture_output=True, check=True, cwd=folder)
+        command = [Path(python).absolute(), "-c", SMURFF, given, answer]
+        subprocess.run(command, capture_output=True, check=True, cwd=folder)
         with np.load(answer) as found:
             return np.clip(found["predicted"], *base.bounds), found["variance"]

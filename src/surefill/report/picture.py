@@ -49,7 +49,7 @@ def draw_blocks(simulation: Simulation, result: PartialCompletion, path: str | P
     axes[0, 0].set_ylabel("as given: people and\nfilms in any order", fontsize=12)
     axes[1, 0].set_ylabel("the same, put in order\nby group", fontsize=12)
     with replacing(Path(path)) as partial:
-        figure.savefig(partial, dpi=110, format=check_picture_target(path))
+        figure.savefig(partial, dpi=110, format=check_picture_target(path), bbox_inches="tight", pad_inches=0.1)
 
 
 def _panels(simulation: Simulation, result: PartialCompletion) -> list[Panel]:
