@@ -12,7 +12,7 @@ from surefill.coverage import BracketStatus
 from surefill.coverage.branching import certify_by_branching
 from surefill.coverage.cutting_planes import cover_against_all
 from surefill.coverage.relaxed import RelaxedProgram, make_feasible
-from surefill.errors import InputError
+from surefill.errors import InputError, SolverError
 from surefill.loop import run
 from surefill.spaces.conic import ScaledMember
 from surefill.spaces.relaxed_squares import Triangles, scaled_squares
@@ -314,3 +314,39 @@ def test_exact_linear_responses_find_no_more(seen):
         best = max(best, np.sum(C * M**2))
     found = strongest_squares(space, C, starts=8, rng=rng)[0]
     assert np.sum(C * found**2) >= 0.98 * best
+
+
+def test_a_near_tie_is_no_closed_form_for_the_trace_norm():
+    seen = sf.Observations([0, 1, 2], [0, 1, 2], [0.0] * 3, shape=(3, 3))
+    with pytest.raises(InputError, match="beta must be below gamma"):
+        sf.solve_quadratic_coverage(seen, matrix_class=sf.TraceNorm(0.6), gamma=0.1 * 3, beta=0.3)
+    assert sf.solve_quadratic_coverage(
+        seen, matrix_class=sf.TraceNorm(0.6), gamma=0.3, beta=0.2999
+    ).lower == pytest.approx(9)
+
+
+def test_closed_forms_claim_no_cuts_that_are_not_members():
+    everywhere = sf.Observations([0, 0, 1, 1], [0, 1, 0, 1], [0.0] * 4, shape=(2, 2))
+    found = sf.solve_quadratic_coverage(everywhere, matrix_class=sf.TraceNorm(0.7), gamma=0.3, beta=0.15)
+    assert (found.lower, found.upper, len(found.cuts)) == (4, 4, 0)
+    assert np.isnan(found.excess)
+
+
+def test_a_solver_that_fails_while_branching_leaves_the_certified_answer(monkeypatch):
+    def fail(*_):
+        raise SolverError("no answer")
+
+    seen = sf.Observations([0, 0, 1], [0, 1, 2], [0.0] * 3, shape=(2, 3))
+    parameters = {"matrix_class": sf.MaxNorm(1.0), "gamma": 0.3, "gap": 1e-9, "max_rounds": 2}
+    whole = sf.solve_quadratic_coverage(seen, **parameters)
+    monkeypatch.setattr("surefill.coverage.quadratic.certify_by_branching", fail)
+    certified = sf.solve_quadratic_coverage(seen, **parameters)
+    assert certified.certified_feasible
+    assert 0 < certified.lower <= whole.lower + 1e-9
+
+
+def test_bounds_that_contradict_each_other_are_not_hidden(monkeypatch):
+    monkeypatch.setattr("surefill.coverage.quadratic._certified_by_branching", lambda *_: np.full((2, 3), 7.0))
+    seen = sf.Observations([0, 0, 1], [0, 1, 2], [0.0] * 3, shape=(2, 3))
+    with pytest.raises(SolverError, match="contradict"):
+        sf.solve_quadratic_coverage(seen, matrix_class=sf.MaxNorm(1.0), gamma=0.3, gap=1e-9, max_rounds=2)

@@ -133,10 +133,12 @@ def branches_reach(shape: tuple[int, int]) -> bool:
     return shape[0] * shape[1] <= MOST_CELLS
 
 
-def certify_by_branching(space: VersionSpace, C: Matrix, gamma: float, slack: float) -> float:
+def certify_by_branching(
+    space: VersionSpace, C: Matrix, gamma: float, slack: float, time_limit: float | None = None
+) -> float:
     """At least sup over V of sum_x C_x M_x^2; at most (1 + slack) gamma |C| if that is true and boxes suffice."""
     search = Branching(space, C, (1 + slack) * gamma * float(C.sum()))
-    return search.measure(run(search, max_steps=MOST_BOXES).state)
+    return search.measure(run(search, max_steps=MOST_BOXES, time_limit=time_limit).state)
 
 
 def _heaviest_tree(C: Matrix) -> NDArray[np.bool_]:

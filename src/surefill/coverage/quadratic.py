@@ -16,12 +16,16 @@ from surefill.coverage.confidence import Confidence, DenseConfidence
 from surefill.coverage.cutting_planes import CuttingPlanes, Planes
 from surefill.coverage.relaxed import RelaxedProgram, make_feasible
 from surefill.data.observations import Observations
-from surefill.errors import InputError, invalid_parameter
+from surefill.errors import InputError, SolverError, invalid_parameter
 from surefill.loop import ProgressCallback, Status, run
 from surefill.spaces.classes import MatrixClass, MaxNorm
 from surefill.spaces.version_space import VersionSpace
 
 MAX_TRIANGLE_ROUNDS = 12
+
+TIED = 1e-9
+CONTRADICTION = 1e-6
+"""How far rounding may bring the lower bound above the upper one."""
 
 
 class BracketStatus(enum.Enum):
@@ -52,11 +56,11 @@ class CoverageBracket:
     confidence : a C proved feasible, if ``certified_feasible``.
     certified_feasible : whether sum_x C_x M_x^2 <= gamma |C| was proved of ``confidence`` for all M in V. Always so
         here: the lower bound is never a search's word.
-    cuts : members of the version space (T x m x n) that prove ``upper``.
+    cuts : members of the version space (T x m x n) that prove ``upper``; none where a closed form does.
     status : why the solver stopped.
     candidate : the linear program's C, mixed with the certified one where a last search still broke it. It covers more
         than ``confidence`` and is feasible for all that was found; it may still be infeasible.
-    excess : the largest mean square found against ``candidate``, over gamma.
+    excess : the largest mean square found against ``candidate``, over gamma; NaN where nothing had to be searched.
     matrix_class, gamma, beta : the parameters used.
     seconds : how long it took.
 
@@ -114,8 +118,9 @@ def solve_quadratic_coverage(
 
     Deciding whether a C is feasible means maximising a convex function, so the optimum is bracketed. From below: a C
     feasible for a convex set that holds M o M for every M in V, found and certified by one semidefinite program. From
-    above: the linear program in C over the adversaries that a search found. Up to nine cells the linear program's C is
-    certified by branch and bound, and the bracket closes. docs/mathematics.md has the proofs.
+    above: the linear program in C over the adversaries that a search found. Up to nine cells branch and bound, of at
+    most 600 boxes, tries to certify the linear program's C, which mostly closes the bracket. docs/mathematics.md has
+    the proofs; certificates hold up to the rounding of eigenvalues, for which a margin of 1e-10 is taken.
 
     Parameters
     ----------
@@ -124,7 +129,8 @@ def solve_quadratic_coverage(
     gamma : largest mean square that an adversary may reach on the covered cells.
     beta : largest mean square of an adversary on the observed cells; gamma / 2 when not given, as in the paper.
     gap : stop when the bounds are this close, relative to the upper one.
-    max_rounds, time_limit : rounds of cuts, and seconds for them; the certified C is found before and takes its time.
+    max_rounds, time_limit : rounds of cuts, and seconds for them, and as many for branching; the certified C is found
+        before and takes its time.
     random_state : seed of the searches.
     progress : called after each round of cuts.
 
@@ -144,24 +150,35 @@ def solve_quadratic_coverage(
     known = decide(space, math.sqrt(gamma))
     if known is not None:
         confidence, coverage, adversary = known_answer(space, math.sqrt(gamma), known)
-        cuts = adversary.matrix[None] if known != "all" else np.zeros((0, *obs.shape))
-        proofs = (coverage, coverage, confidence, True, cuts, BracketStatus.EXACT, confidence, 1.0)
+        cuts = adversary.matrix[None] if known == "none" else np.zeros((0, *obs.shape))
+        proofs = (coverage, coverage, confidence, True, cuts, BracketStatus.EXACT, confidence, math.nan)
         return CoverageBracket(*proofs, chosen, gamma, space.beta, time.perf_counter() - start)
     C = run(RelaxedProgram(space, gamma), max_steps=MAX_TRIANGLE_ROUNDS).state.C
     planes = CuttingPlanes(space, gamma, C, gap, np.random.default_rng(random_state))
     outcome = run(planes, max_steps=max_rounds, time_limit=time_limit, progress=progress)
     found = planes.settle(outcome.state)
     if branches_reach(space.shape) and found.upper - C.sum() > gap * found.upper and found.C.any():
-        exact, _ = make_feasible(space, gamma, found.C, certify_by_branching(space, found.C, gamma, gap / 2))
-        C = max(C, exact, key=np.sum)
+        C = max(C, _certified_by_branching(space, gamma, found.C, gap / 2, time_limit), key=np.sum)
     return _bracket(space, gap, C, found, outcome.status, (gamma, time.perf_counter() - start))
+
+
+def _certified_by_branching(
+    space: VersionSpace, gamma: float, C: NDArray[np.float64], slack: float, time_limit: float | None
+) -> NDArray[np.float64]:
+    """C as far as branch and bound certifies it; 0 where the solver of its boxes fails, for another C is certified."""
+    try:
+        return make_feasible(space, gamma, C, certify_by_branching(space, C, gamma, slack, time_limit))[0]
+    except SolverError:
+        return np.zeros_like(C)
 
 
 def _bracket(
     space: VersionSpace, gap: float, C: NDArray[np.float64], found: Planes, ended: Status, run_as: tuple[float, float]
 ) -> CoverageBracket:
-    lower = float(C.sum())
-    upper, (gamma, seconds) = max(found.upper, lower), run_as
+    lower, (gamma, seconds) = float(C.sum()), run_as
+    if lower > (1 + CONTRADICTION) * found.upper:
+        raise SolverError(f"the proved bounds contradict each other ({lower:g} > {found.upper:g}); please report this.")
+    upper = max(found.upper, lower)
     statuses = {Status.STEP_LIMIT: BracketStatus.STEP_LIMIT, Status.TIME_LIMIT: BracketStatus.TIME_LIMIT}
     status = statuses.get(ended, BracketStatus.SEARCH_ENDED)
     if upper - lower <= gap * upper:
@@ -194,6 +211,6 @@ def _checked_space(
         raise invalid_parameter(owner, "matrix_class", "MaxNorm(K) or TraceNorm(tau)", matrix_class)
     space = VersionSpace(obs, float(beta), matrix_class)
     space.require_conic()
-    if not isinstance(matrix_class, MaxNorm) and beta >= gamma:
+    if not isinstance(matrix_class, MaxNorm) and beta >= (1 - TIED) * gamma:
         raise InputError(f"beta must be below gamma for {matrix_class.description}; got {beta:g} and {gamma:g}.")
     return space

@@ -20,6 +20,7 @@ TRIANGLE_LIMIT = 24
 TRIANGLES = 200
 """Triangles added at once."""
 
+ROUNDING = 1e-10
 ENOUGH = 1e-5
 """A round of triangles that covers no more than this share in addition is the last."""
 
@@ -92,10 +93,13 @@ def make_feasible(
 ) -> tuple[NDArray[np.float64], float]:
     """(1 - t) C + t C0 with the smallest t that certifies a bound of at most gamma times its sum; that bound.
 
+    ``bound`` is taken 1e-10 larger: its eigenvalues are known to about 1e-13.
+
     C0 = counts / max(counts) has sum_x C0_x M_x^2 = |C0| sum_S w_x M_x^2 <= beta |C0|, so (gamma - beta) |C0| to spare.
     """
     C0 = counts_confidence(space)
     counted = float(C0.sum())
+    bound *= 1 + ROUNDING
     excess = max(0.0, bound - gamma * float(C.sum()))
     t = excess / (excess + (gamma - space.beta) * counted)
     mixed = (1 - t) * C + t * C0

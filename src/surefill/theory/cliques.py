@@ -50,9 +50,10 @@ class CliqueInstance:
     """max sum_ij C_ij X_ij^2  over  0 <= X_ij <= 1, X PSD, trace(X) <= k,  with C = I + the adjacency of a graph.
 
     Its value is k^2 if the graph has a clique of k vertices, and smaller if not. For p = diag(X), X_ij^2 <= p_i p_j,
-    so the value is at most that of p' C p over 0 <= p <= 1, sum(p) <= k, which X = sqrt(p) sqrt(p)' reaches. Along
-    e_i - e_j the form p' C p has curvature C_ii + C_jj - 2 C_ij >= 0, so weight can be moved between two fractional
-    entries without loss until p is 0 or 1. With T the k vertices where it is 1, the value is k + 2 (edges within T):
+    so the value is at most that of p' C p over 0 <= p <= 1, sum(p) <= k, which X = sqrt(p) sqrt(p)' reaches. Raising p
+    until sum(p) = k loses nothing, since C >= 0, and then fractional entries come at least in pairs. Along e_i - e_j
+    the form p' C p has curvature C_ii + C_jj - 2 C_ij >= 0, so weight can be moved between two of them without loss
+    until p is 0 or 1. With T the k vertices where it is 1, the value is k + 2 (edges within T):
     the densest subgraph of k vertices, and k^2 exactly if T is a clique.
 
     ``confidence`` is C and ``vertices`` names its rows.
