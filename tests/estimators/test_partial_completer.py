@@ -407,3 +407,27 @@ def test_an_unknown_completion_is_refused_with_the_names_that_would_do():
         InputError, match="'soft-impute', 'trace-norm', 'max-norm', 'iterative-svd', or an object with a fit method"
     ):
         choose_completion("magic", 0)
+
+
+def test_a_fallback_is_said_and_results_print_in_one_line(sim):
+    thin = make_low_rank((60, 40), rank=2, n_draws=800, noise=0.3, random_state=1).observations
+    fallback = PartialCompleter(tolerance=0.2).fit(thin).result_
+    assert fallback.certificate.sentence.startswith("The paper's program would support less than half")
+    asked = PartialCompleter(tolerance=0.2, confidence="posterior").fit(sim.observations).result_
+    assert asked.certificate.sentence.startswith("A heuristic")
+    assert repr(asked).startswith("PartialCompletion(60 x 50, ")
+    assert len(repr(asked)) < 150
+
+
+@pytest.mark.parametrize("seed", [1, 3])
+def test_hardly_anything_wrong_is_kept_between_groups_that_were_never_seen_together(seed):
+    rng = np.random.default_rng(seed)
+    truth = np.clip(3 + rng.normal(size=(150, 2)) @ rng.normal(size=(2, 60)) / np.sqrt(2), 1, 5)
+    together = np.add.outer(np.arange(150), np.arange(60)) % 2 == 0
+    i, j = np.divmod(rng.permutation(np.flatnonzero(together))[:3000], 60)
+    values = np.clip(np.round(truth[i, j] + 0.3 * rng.normal(size=3000)), 1, 5)
+    result = PartialCompleter(0.5, confidence="posterior").fit(Observations(i, j, values, (150, 60), (1, 5))).result_
+    kept, error = result.keeps_dense(), (result.completion.dense() - truth) ** 2
+    assert kept[together].mean() > 0.9
+    assert kept[~together].mean() < 0.3
+    assert error[kept & ~together].mean() < 0.5 < error[~together].mean()

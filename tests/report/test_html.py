@@ -393,3 +393,11 @@ def test_what_cannot_be_written_is_refused_before_the_work(uneven, tmp_path, mon
     with pytest.raises(ValueError, match="not fitted"):
         write_report(PartialCompleter(), tmp_path / "a.html")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_result_is_not_a_completer(tmp_path):
+    sim = make_low_rank((30, 20), rank=1, n_draws=600, noise=0.1, random_state=0)
+    result = PartialCompleter(0.5, confidence="posterior").fit(sim.observations).result_
+    with pytest.raises(InputError, match="fitted PartialCompleter; got PartialCompletion"):
+        write_report(result, tmp_path / "r.html")
+    assert not list(tmp_path.iterdir())

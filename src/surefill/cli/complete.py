@@ -198,8 +198,10 @@ def describe(summary: dict[str, Any]) -> str:
     names = f" Rows are {row}, columns {column}, values {value}." if row != "row" else ""
     missing = summary["rows"] * summary["columns"] - summary["observed_cells"]
     share = summary["filled_cells"] / missing if missing else 0.0
+    repeats = summary["draws"] - summary["observed_cells"]
+    repeated = f", {repeats:,} of them again" if repeats else ""
     lines = [
-        f"Read {summary['observed_cells']:,} observed cells of {summary['rows']:,} rows and "
+        f"Read {summary['observed_cells']:,} observed cells{repeated} of {summary['rows']:,} rows and "
         f"{summary['columns']:,} columns.{names}",
         f"Filled {summary['filled_cells']:,} of {missing:,} missing cells ({share:.1%}) at tolerance "
         f"{summary['tolerance']:.4g}.",

@@ -163,7 +163,7 @@ The tolerance was {told["tolerance"]:g}. In the hidden halves the completion has
 Guarantee: {told["guarantee"]} It is about pixels drawn like those seen; hidden halves are left to the confidence.
 Confidence: {told["certificate"]}
 The quick confidence, "posterior", the default beyond 150 rows or columns, keeps {told["quick_kept_hidden"]:.0%} of the
-hidden halves, with error {_number(told["quick_error_hidden_kept"])}: it trusts what four fits agree on, which is no \
+hidden halves, with error {_number(told["quick_error_hidden_kept"])}: it trusts what eight fits agree on, which is no \
 proof.
 Picture: {told["picture"]}"""
 

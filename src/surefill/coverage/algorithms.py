@@ -242,7 +242,7 @@ class PosteriorVariance:
     True
     """
 
-    n_restarts: int = 3
+    n_restarts: int = 7
     random_state: int = 0
 
     def chosen_for(

@@ -78,10 +78,14 @@ class PosteriorConfidence:
 
     def _disagreement(self, rows: ArrayLike, cols: ArrayLike) -> NDArray[np.float64]:
         """d at the cells, on [-1, 1]."""
-        if not self.others:
-            return np.zeros(len(np.asarray(rows)))
-        values = [self.completion.unit.to_unit(c.at(rows, cols)) for c in (self.completion, *self.others)]
-        return np.asarray(np.var(values, axis=0, ddof=1))
+        own, n = self.completion.at(rows, cols), 1 + len(self.others)
+        total, squares = np.zeros_like(own), np.zeros_like(own)
+        for other in self.others:
+            away = other.at(rows, cols) - own
+            total += away
+            squares += away**2
+        variance = np.maximum(squares - total**2 / n, 0.0) / max(n - 1, 1)
+        return self.completion.unit.squared_error_to_unit(variance)
 
     def block(self, rows: ArrayLike, cols: ArrayLike) -> NDArray[np.float64]:
         """C at every pair of the given rows and columns, len(rows) x len(cols)."""

@@ -74,6 +74,10 @@ def solve_coverage(
     >>> bool(inside.mean() > 0.8), bool(outside.mean() < 0.1)
     (True, True)
     """
+    if not isinstance(obs, Observations):
+        raise invalid_parameter(
+            "solve_coverage", "obs", "Observations, such as Observations.from_matrix(array)", type(obs)
+        )
     if method not in METHODS:
         raise invalid_parameter("solve_coverage", "method", " or ".join(map(repr, METHODS)), method)
     for name, number in (("gamma", gamma), ("gap", gap)):

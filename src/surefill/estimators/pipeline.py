@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -63,6 +63,7 @@ COMPLETIONS: dict[str, Callable[..., CompletionAlgorithm]] = {
 """Completion algorithms by name, with all that is open chosen from the data."""
 UNTESTED = 0.05
 LEAST_SUPPORTED = 0.5
+FALLBACK = "The paper's program would support less than half of cells like those seen, so another confidence is taken."
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,7 @@ class Rehearsal:
     curve: RiskCurve
     tested: float
     supported: float
+    fallback: bool = False
 
 
 @dataclass(frozen=True)
@@ -111,6 +113,8 @@ class Pipeline:
         with self._timed("fit"):
             completion = self.completion.fit(train, self.progress)
             confidence, certificate = rehearsal.confidence.fit(train, completion, self.progress)
+            if rehearsal.fallback:
+                certificate = replace(certificate, sentence=f"{FALLBACK} {certificate.sentence}")
         with self._timed("risk"):
             risk = self._risk(train, completion, confidence, rehearsal.curve)
         with self._timed("promise"):
@@ -154,7 +158,7 @@ class Pipeline:
             rehearsal = self._rehearse_with(candidate, inner, held_out, completion)
             if rehearsal.supported >= LEAST_SUPPORTED:
                 break
-        return rehearsal
+        return replace(rehearsal, fallback=candidate is not self.confidences[0])
 
     def _rehearse_with(
         self, candidate: ConfidenceAlgorithm, inner: Observations, held_out: Observations, completion: Completion

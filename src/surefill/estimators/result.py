@@ -87,6 +87,13 @@ class PartialCompletion:
     predicted_range: tuple[float, float]
     timings: dict[str, float]
 
+    def __repr__(self) -> str:
+        (m, n), kept = self.completion.shape, self.selection
+        return (
+            f"PartialCompletion({m} x {n}, {kept.held_out_share:.0%} of {kept.n_held_out} calibration entries kept at "
+            f"tolerance {kept.tolerance:.4g}, {'promised' if self.guarantee.promised else 'nothing promised'})"
+        )
+
     @cached_property
     def scores(self) -> ConformalScores:
         """How far off the calibration entries were, for intervals."""

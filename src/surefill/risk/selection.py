@@ -64,7 +64,7 @@ class Selection:
     @property
     def sentence(self) -> str:
         """What was found, and why not more is kept."""
-        return f"{self.finding} What keeps it from being larger is {self.limited_by}."
+        return self.finding if self.empty else f"{self.finding} What keeps it from being larger is {self.limited_by}."
 
     def keeps(self, risk: ArrayLike, confidence: ArrayLike) -> NDArray[np.bool_]:
         """Whether entries of the given risks and confidences are kept; those within rounding of the limits are."""

@@ -78,7 +78,7 @@ def figures(contents: ReportContents) -> str:
     filled = _count(contents.filled_share * missing, exact=contents.n_drawn == contents.n_cells)
     tiles = {
         "Missing cells filled": (percent(contents.filled_share), f"{filled} of {missing:,}"),
-        "Error of what is kept": _error_figure(contents),
+        "Error of kept calibration entries": _error_figure(contents),
         "Cells observed": (
             percent(contents.n_observed / contents.n_cells),
             f"{contents.n_observed:,} of {contents.n_cells:,}",

@@ -60,6 +60,8 @@ def write_report(
 
 def render_report(completer: PartialCompleter, *, title: str | None = None, command: str | None = None) -> str:
     """The page that :func:`write_report` writes."""
+    if not isinstance(completer, PartialCompleter):
+        raise InputError(f"a report is about a fitted PartialCompleter; got {type(completer).__name__}.")
     check_is_fitted(completer)
     contents = gather(completer)
     return render(contents, title or "What can be trusted", command or f"{contents.parameters}.fit(observations)")
