@@ -23,6 +23,7 @@ from pathlib import Path
 import numpy as np
 
 from surefill.completion import (
+    BayesianFactorModel,
     ExternalCompletion,
     FactorModel,
     IterativeSVD,
@@ -175,6 +176,7 @@ def gdsc(_):
         "row mean + column mean": ExternalCompletion(additive_means, kind="fit"),
         **{name: ExternalCompletion(imputer, kind="imputer") for name, imputer in imputers.items()},
         "surefill FactorModel": FactorModel(),
+        "surefill BayesianFactorModel(80)": BayesianFactorModel(rank=80),
         "surefill SoftImpute": SoftImpute(),
         "surefill TraceNormCompletion": TraceNormCompletion(),
         "surefill IterativeSVD": IterativeSVD(),

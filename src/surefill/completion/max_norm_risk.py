@@ -108,7 +108,7 @@ class BoundedLoss:
         self.target, self.weight = np.zeros(len(rows)), np.zeros(len(rows))
         self.target[self.observed], self.weight[self.observed] = self.risk.target, self.risk.weight
         self.by_row, self.by_col = Groups.of(self.rows), Groups.of(self.cols)
-        self.entries, self.slopes = np.empty(len(rows)), np.empty(len(rows))
+        self.entries, self.slopes = np.zeros(len(rows)), np.zeros(len(rows))
 
     def __call__(self, U: Floats, V: Floats, K: float) -> tuple[float, Floats, Floats, float]:
         """The value f(M), M = K U V', and with G = f'(M) the products G V, G' U and <G, U V'>, its derivative in K."""
