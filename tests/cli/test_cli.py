@@ -230,3 +230,11 @@ def test_text_of_the_confidence_is_not_lost_in_rounding(ratings, tmp_path):
     run("complete", ratings, "-o", out, "--confidence", "posterior", "--entries", "all")
     confidence = np.array([float(line.split(",")[3]) for line in out.read_text().splitlines()[1:]])
     assert len(np.unique(confidence)) > 300
+
+
+@pytest.mark.parametrize("given", ["nan", "inf", "0", "-1", "abc"])
+def test_a_tolerance_that_is_none_is_refused_in_the_commands_own_words(tmp_path, capsys, given):
+    with pytest.raises(SystemExit) as stop:
+        main(["complete", str(tmp_path / "r.csv"), "-o", str(tmp_path / "f.csv"), "--tolerance", given])
+    assert stop.value.code == 2
+    assert f"'{given}' is not a number above 0." in capsys.readouterr().err

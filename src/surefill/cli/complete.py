@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from surefill.cli.command_line import command_line
+from surefill.cli.options import PATH, promise_options, reading_options, seed_option
 from surefill.cli.progress import ProgressBars
 from surefill.errors import InputError
 
@@ -21,41 +22,11 @@ if TYPE_CHECKING:
 RESERVED = {"confidence", "risk", "keep", "observed"}
 
 
-class ColumnName(click.ParamType[str | int]):
-    """A column's name, or its position counted from 0."""
-
-    name = "column"
-
-    def convert(self, value: str | int, param: click.Parameter | None, ctx: click.Context | None) -> str | int:
-        """Digits are a position, anything else a name."""
-        return int(value) if isinstance(value, str) and value.isdigit() else value
-
-
-PATH = click.Path(path_type=Path)
-
-
 @click.command(short_help="Fill the trusted part of a table of observations.")
 @click.argument("file", type=PATH)
 @click.option("-o", "--output", type=PATH, required=True, help="Where to write: .csv, .tsv, .csv.gz or .parquet.")
-@click.option(
-    "--tolerance",
-    type=click.FloatRange(min=0, min_open=True),
-    help="Largest mean squared error on the kept entries, in the data's own squared units. "
-    "[default: half the variance of the values]",
-)
-@click.option(
-    "--delta",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
-    default=0.05,
-    show_default=True,
-    help="Probability with which the promise may fail.",
-)
-@click.option("--row", type=ColumnName(), help="Column with row ids: a name, or a position from 0.")
-@click.option("--col", type=ColumnName(), help="Column with column ids.")
-@click.option("--value", type=ColumnName(), help="Column with values.")
-@click.option("--delimiter", help="What separates fields, such as ';' or '\\t'. [default: guessed]")
-@click.option("--header/--no-header", default=None, help="Whether the first line names the columns. [default: guessed]")
-@click.option("--bounds", type=float, nargs=2, metavar="LOW HIGH", help="Range values may take. [default: as seen]")
+@promise_options("Largest mean squared error on the kept entries, in the data's own squared units.")
+@reading_options()
 @click.option(
     "--completion",
     type=click.Choice(["auto", "factor-model", "soft-impute", "trace-norm", "max-norm", "iterative-svd"]),
@@ -79,7 +50,7 @@ PATH = click.Path(path_type=Path)
 )
 @click.option("--save", "model", type=PATH, help="Also save the fitted model here.")
 @click.option("--report", type=PATH, help="Also write a page for the browser here, ending in .html.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Same seed, same result.")
+@seed_option
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 def complete(
     file: Path, output: Path, model: Path | None, report: Path | None, as_json: bool, entries: str, **options: Any

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from surefill.cli.options import Positive, seed_option
 from surefill.cli.progress import ProgressBars
 from surefill.cli.story import describe_blocks, describe_digits, tell_blocks, tell_digits
 from surefill.errors import InputError
@@ -31,7 +32,7 @@ from surefill.errors import InputError
 )
 @click.option(
     "--tolerance",
-    type=click.FloatRange(min=0, min_open=True),
+    type=Positive(),
     default=0.25,
     show_default=True,
     help="Largest mean squared error on the kept entries of the groups; values lie in [-1, 1].",
@@ -43,7 +44,7 @@ from surefill.errors import InputError
     show_default=True,
     help="How many handwritten digits.",
 )
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Same seed, same result.")
+@seed_option
 @click.option("--json", "as_json", is_flag=True, help="Print the numbers as JSON.")
 def demo(folder: Path, size: int, tolerance: float, images: int, seed: int, as_json: bool) -> None:
     """What can be filled in, and what cannot, told twice.

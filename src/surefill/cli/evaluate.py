@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from surefill.cli.complete import PATH, ColumnName, read_file
+from surefill.cli.complete import read_file
+from surefill.cli.options import PATH, promise_options, reading_options, seed_option
 from surefill.cli.progress import ProgressBars
 from surefill.errors import InputError
 
@@ -37,24 +38,8 @@ NAMES = {
 )
 @click.option("--fold", "only", type=int, multiple=True, help="Hold out only this fold; may be given repeatedly.")
 @click.option("-o", "--output", type=PATH, help="Draw risk-coverage curves here: .png, .svg or .pdf.")
-@click.option(
-    "--tolerance",
-    type=click.FloatRange(min=0, min_open=True),
-    help="Mean squared error to promise, in the data's own squared units. [default: half the variance of the values]",
-)
-@click.option(
-    "--delta",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
-    default=0.05,
-    show_default=True,
-    help="Probability with which the promise may fail.",
-)
-@click.option("--row", type=ColumnName(), help="Column with row ids: a name, or a position from 0.")
-@click.option("--col", type=ColumnName(), help="Column with column ids.")
-@click.option("--value", type=ColumnName(), help="Column with values.")
-@click.option("--delimiter", help="What separates fields, such as ';' or '\\t'. [default: guessed]")
-@click.option("--header/--no-header", default=None, help="Whether the first line names the columns. [default: guessed]")
-@click.option("--bounds", type=float, nargs=2, metavar="LOW HIGH", help="Range values may take. [default: as seen]")
+@promise_options("Mean squared error to promise, in the data's own squared units.")
+@reading_options()
 @click.option(
     "--confidence",
     type=click.Choice(["auto", "coverage", "posterior"]),
@@ -62,7 +47,7 @@ NAMES = {
     show_default=True,
     help="As for 'surefill complete'.",
 )
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Same seed, same result.")
+@seed_option
 @click.option("--json", "as_json", is_flag=True, help="Print the numbers as JSON.")
 def evaluate(file: Path, by: str, only: tuple[int, ...], output: Path | None, as_json: bool, **options: Any) -> None:
     """Hold out each fold of FILE in turn, predict it, and see which order of entries finds the errors.
@@ -115,7 +100,10 @@ def _folds(file: Path, observations: Observations, by: str, options: dict[str, A
         if not 2 <= int(by) <= len(observations):
             raise InputError(f"--by must be from 2 to {len(observations)} folds, or the name of a column; got {by}.")
         return np.random.default_rng(options["seed"]).permutation(np.arange(len(observations)) % int(by))
-    fold = read_file(file, options | {"value": by, "bounds": None})
+    try:
+        fold = read_file(file, options | {"value": by, "bounds": None})
+    except InputError as error:
+        raise InputError(str(error).replace(" for value;", " for --by;")) from None
     whole = np.equal(np.round(fold.values), fold.values)
     if fold.disagreements or not whole.all():
         problem = "has cells in more than one fold" if fold.disagreements else "must hold whole numbers"

@@ -14,8 +14,8 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from surefill.cli.complete import PATH, ColumnName
 from surefill.cli.interruption import Interrupted, Interruption
+from surefill.cli.options import PATH, reading_options, seed_option
 from surefill.cli.progress import ProgressBars
 from surefill.cli.stream_output import Output, check_output, opened
 from surefill.errors import InputError
@@ -42,14 +42,9 @@ REMEMBERED = ("row", "col", "value", "delimiter", "header", "bounds", "rank", "s
     help="Observations between two checkpoints, and between two lines of --rolling.",
 )
 @click.option("--rolling", is_flag=True, help="Print a line with the error of the last so many observations.")
-@click.option("--row", type=ColumnName(), help="Column with row ids: a name, or a position from 0.")
-@click.option("--col", type=ColumnName(), help="Column with column ids.")
-@click.option("--value", type=ColumnName(), help="Column with values.")
-@click.option("--delimiter", help="What separates fields, such as ';' or '\\t'. [default: guessed]")
-@click.option("--header/--no-header", default=None, help="Whether the first line names the columns. [default: guessed]")
-@click.option("--bounds", type=float, nargs=2, metavar="LOW HIGH", help="Range values may take. [default: learnt]")
+@reading_options(bounds="learnt")
 @click.option("--rank", type=click.IntRange(min=1), default=10, show_default=True, help="Factors of the completion.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Same seed, same result.")
+@seed_option
 @click.option("--json", "as_json", is_flag=True, help="Print the summary, and the lines of --rolling, as JSON.")
 def stream(file: Path, output: Path | None, checkpoint: Path | None, as_json: bool, **options: Any) -> None:
     """Read observations from FILE (or - for standard input) in order; predict each, then learn it.

@@ -1,0 +1,86 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+PATH = click.Path(path_type=Path)
+
+
+class ColumnName(click.ParamType[str | int]):
+    """A column's name, or its position counted from 0."""
+
+    name = "column"
+
+    def convert(self, value: str | int, param: click.Parameter | None, ctx: click.Context | None) -> str | int:
+        """Digits are a position, anything else a name."""
+        return int(value) if isinstance(value, str) and value.isdigit() else value
+
+
+class Positive(click.ParamType[float]):
+    """A finite number above 0."""
+
+    name = "number"
+
+    def convert(self, value: str | float, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The number, or one sentence."""
+        try:
+            number = float(value)
+        except ValueError:
+            number = math.nan
+        if not 0 < number < math.inf:
+            self.fail(f"{value!r} is not a number above 0.", param, ctx)
+        return number
+
+
+def several(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
+    """One decorator for several options, listed in this order."""
+
+    def decorate(command: Command) -> Command:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+def reading_options(bounds: str = "as seen") -> Callable[[Command], Command]:
+    """How to read a file of observations; ``bounds`` says what is taken where none are given."""
+    return several(
+        click.option("--row", type=ColumnName(), help="Column with row ids: a name, or a position from 0."),
+        click.option("--col", type=ColumnName(), help="Column with column ids."),
+        click.option("--value", type=ColumnName(), help="Column with values."),
+        click.option("--delimiter", help="What separates fields, such as ';' or '\\t'. [default: guessed]"),
+        click.option(
+            "--header/--no-header", default=None, help="Whether the first line names the columns. [default: guessed]"
+        ),
+        click.option(
+            "--bounds", type=float, nargs=2, metavar="LOW HIGH", help=f"Range values may take. [default: {bounds}]"
+        ),
+    )
+
+
+def promise_options(tolerance: str) -> Callable[[Command], Command]:
+    """What is to be promised, and with which probability."""
+    return several(
+        click.option("--tolerance", type=Positive(), help=f"{tolerance} [default: half the variance of the values]"),
+        click.option(
+            "--delta",
+            type=click.FloatRange(0, 1, min_open=True, max_open=True),
+            default=0.05,
+            show_default=True,
+            help="Probability with which the promise may fail.",
+        ),
+    )
+
+
+seed_option = click.option(
+    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Same seed, same result."
+)
