@@ -68,6 +68,7 @@ def test_one_fold_only_and_the_same_seed_the_same_answer(ratings):
     [
         (("--by", "1"), "--by must be from 2 to"),
         (("--by", "999999"), "--by must be from 2 to"),
+        (("--by", "stars"), "--by stars: "),
         (("--by", "stars"), "no column 'stars'"),
         (("--by", "fold", "--fold", "9"), "there is no fold 9; the folds are 1, 2, 3"),
         (("--by", "rating"), "column 'rating' must hold whole numbers"),

@@ -103,7 +103,7 @@ def _folds(file: Path, observations: Observations, by: str, options: dict[str, A
     try:
         fold = read_file(file, options | {"value": by, "bounds": None})
     except InputError as error:
-        raise InputError(str(error).replace(" for value;", " for --by;")) from None
+        raise InputError(f"--by {by}: {error}") from None
     whole = np.equal(np.round(fold.values), fold.values)
     if fold.disagreements or not whole.all():
         problem = "has cells in more than one fold" if fold.disagreements else "must hold whole numbers"

@@ -100,11 +100,12 @@ class BayesianFactorModel:
 
 @dataclass(frozen=True, eq=False)
 class Beliefs:
-    """State of the ascent: both sides and the noise they were solved with, the bound and its gain."""
+    """State of the ascent: both sides and the noise they were solved with, the expected error, the bound, its gain."""
 
     rows: Belief
     cols: Belief
     noise: float
+    error: float
     bound: float
     gain: float
 
@@ -152,15 +153,13 @@ class Ascent:
         """The prior and the noise given the factors, then all columns given the rows, then all rows."""
         row_side, col_side = self.sides
         rows, cols = row_side.learned(state.rows, col_side), col_side.learned(state.cols, row_side)
-        rows, cols, noise = self._heard(rows, cols, state.noise)
-        return self._swept(rows, cols, noise, state.bound)
+        if self.alike:
+            return self._swept(rows, cols, state.error / self.observations.n_draws, state.bound)
+        return self._swept(*self._heard(rows, cols, state.noise), state.bound)
 
     def _heard(self, rows: Belief, cols: Belief, noise: float) -> tuple[Belief, Belief, float]:
         """How quiet rows are given the columns, columns given the rows, and the noise given both."""
         row_side, col_side = self.sides
-        if self.alike:
-            errors = col_side.errors(cols, rows, noise)
-            return rows, cols, noise * float(errors.sum()) / self.observations.n_draws
         heard = rows.quietness.after(row_side.errors(rows, cols, noise)).with_best_strength()
         rows = replace(rows, quietness=heard)
         errors = col_side.errors(cols, rows, noise)
@@ -172,9 +171,9 @@ class Ascent:
         row_side, col_side = self.sides
         new_cols = col_side.solve(cols, rows, noise, cols.quietness)
         new_rows = row_side.solve(rows, new_cols.belief, noise, rows.quietness)
-        error = new_rows.error / noise + self.observations.n_draws * np.log(noise)
-        bound = -error / 2 + new_rows.bound + new_cols.bound
-        return Beliefs(new_rows.belief, new_cols.belief, noise, bound, bound - bound_before)
+        error, n_draws = new_rows.error, self.observations.n_draws
+        bound = -(error / noise + n_draws * np.log(noise)) / 2 + new_rows.bound + new_cols.bound
+        return Beliefs(new_rows.belief, new_cols.belief, noise, error, bound, bound - bound_before)
 
     def covariances(self, state: Beliefs) -> tuple[Array, Array]:
         """Of each row given the columns, and of each column given the rows."""

@@ -41,7 +41,7 @@ def ordered(groups: Order, weight: Array) -> Order:
     return np.lexsort((-weight, groups))
 
 
-def _scaled(A: Array | sparse.coo_array) -> Array | sparse.csr_array:
+def _scaled(A: Array | sparse.coo_array) -> sparse.csr_array:
     stored = sparse.coo_array(A)
     d, e = np.asarray(stored.sum(axis=1)), np.asarray(stored.sum(axis=0))
     scale = np.sqrt((d[stored.row] + d.mean()) * (e[stored.col] + e.mean()))
