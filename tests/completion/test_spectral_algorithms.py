@@ -13,7 +13,8 @@ from surefill.completion.effects import Effects
 from surefill.completion.sample import Sample
 from surefill.completion.shrinkage import RankLimit, SoftThreshold, TraceBall
 from surefill.completion.soft_alternation import SoftAlternation
-from surefill.completion.spectral_descent import SpectralDescent
+from surefill.completion.spectral_algorithm import _extended
+from surefill.completion.spectral_descent import SpectralDescent, Spectrum
 from surefill.data import Observations, split_entries
 from surefill.datasets import make_low_rank
 from surefill.loop import Status, run
@@ -280,3 +281,22 @@ def test_the_penalty_chosen_is_one_that_the_fit_on_all_cells_reaches():
     chosen, given = (model.fit(train) for model in (SoftImpute(), SoftImpute(penalty=0.3)))
     errors = [held_out.squared_errors(c.at(held_out.rows, held_out.cols)).mean() for c in (chosen, given)]
     assert errors[0] < 1.1 * errors[1]
+
+
+def test_the_fit_at_a_chosen_penalty_starts_from_the_paths_own():
+    seen = make_low_rank((60, 40), rank=2, n_draws=1200, noise=0.1, random_state=0).observations
+    chosen = SoftImpute(max_steps=1).fit(seen)
+    cold = SoftImpute(penalty=chosen.chosen["penalty"], max_steps=1).fit(seen)
+    assert chosen.gap.objective < 0.5 * cold.gap.objective
+
+
+def test_a_fit_of_a_part_is_placed_by_its_rows_and_columns_and_zero_where_the_part_has_none():
+    seen = make_low_rank((8, 6), rank=2, n_draws=60, random_state=0).observations
+    part = seen.select((seen.rows != 2) & (seen.cols != 0))
+    samples = [Sample(obs, Effects.of(obs, "none", "SoftImpute"), scale) for obs, scale in ((part, 2.0), (seen, 4.0))]
+    rng = np.random.default_rng(0)
+    found = Spectrum(rng.normal(size=(7, 2)), np.array([3.0, 1.0]), rng.normal(size=(5, 2)), np.empty(0), 0.0)
+    placed = _extended(found, *samples)
+    expected = np.zeros((8, 6))
+    expected[np.ix_(part.by_row.ids, part.by_col.ids)] = 2 * (found.left * found.values) @ found.right.T
+    np.testing.assert_allclose(4 * (placed.left * placed.values) @ placed.right.T, expected, atol=1e-12)

@@ -166,6 +166,9 @@ def test_repaired_confidences_are_feasible(seen, matrix_class):
     assert answer.lost < 1e-5
     assert answer.bound <= gamma * answer.C.sum() * (1 + 1e-9)
     assert another_search(space, answer.C, 10, 3) <= gamma * (1 + 1e-9)
+    within = 0.5 * gamma * answer.C.sum()
+    np.testing.assert_array_equal(make_feasible(space, gamma, answer.C, within)[0], answer.C)
+    assert make_feasible(space, gamma, answer.C, within)[1] > within * (1 + 5e-11)  # a margin for rounding
     C, bound = make_feasible(space, gamma, np.ones(seen.shape), float(seen.shape[0] * seen.shape[1]))
     assert bound <= gamma * C.sum() * (1 + 1e-9)
     assert another_search(space, C, 10, 3) <= gamma * (1 + 1e-9)
