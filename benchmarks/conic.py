@@ -9,10 +9,10 @@ import time
 
 import numpy as np
 
-from surefill.coverage.conic import solve_conic
+from surefill.coverage.linear.conic_dual import solve_conic
 from surefill.data.observations import Observations
 from surefill.spaces import MaxNorm, VersionSpace
-from surefill.spaces.conic import Attempt, load_cvxpy
+from surefill.spaces.conic_model import Attempt, load_cvxpy
 
 GAMMA = 0.16
 ATTEMPTS: tuple[Attempt, ...] = (

@@ -15,12 +15,12 @@ import numpy as np
 
 from conic import GAMMA, observe_blocks
 from surefill import Coverage, FactorModel, Observations, solve_coverage
-from surefill.coverage.conic import solve_conic
-from surefill.coverage.searched import SearchedGame
+from surefill.coverage.linear.conic_dual import solve_conic
+from surefill.coverage.linear.mixture import SearchedGame
 from surefill.datasets import load_movielens
-from surefill.experiments import load_square
+from surefill.reproduction import load_square
 from surefill.spaces import MaxNorm, VersionSpace
-from surefill.spaces.factored import best_responses
+from surefill.spaces.separation_oracle import best_responses
 
 MOVIELENS = {"gamma": 0.3, "beta": 0.045}
 

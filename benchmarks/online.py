@@ -19,9 +19,9 @@ from sklearn.metrics import roc_auc_score
 
 from surefill import FactorModel
 from surefill.datasets import make_blocks, make_low_rank
-from surefill.experiments import error_by_decile, load_square
 from surefill.online import BestResponse, GradientAdversary, OnlineDualDescent, SimplifiedODD
-from surefill.online.matrix_players import MatrixMultiplicativeWeights
+from surefill.online.players import MatrixMultiplicativeWeights
+from surefill.reproduction import error_by_decile, load_square
 
 
 def report_deciles(name: str, confidence: np.ndarray, errors: np.ndarray) -> None:

@@ -14,11 +14,11 @@ import numpy as np
 
 from coverage_program import MOVIELENS
 from surefill import solve_coverage
-from surefill.experiments import load_square
+from surefill.reproduction import load_square
 from surefill.spaces import MaxNorm, VersionSpace
-from surefill.spaces.ascent import LinearPayoff, Stage, one_core_if
-from surefill.spaces.limits import Limits
-from surefill.spaces.sphere import Point, Spheres
+from surefill.spaces.augmented_lagrangian import Limits
+from surefill.spaces.spheres import Point, Spheres
+from surefill.spaces.stage import LinearPayoff, Stage, one_core_if
 
 SECONDS = (0.25, 0.5, 1.0, 2.0, 4.0)
 

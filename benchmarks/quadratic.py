@@ -23,9 +23,9 @@ from surefill import (
     solve_coverage,
     solve_quadratic_coverage,
 )
+from surefill.coverage.quadratic.square_search import strongest_squares
 from surefill.datasets import make_blocks
-from surefill.spaces.conic import ScaledMember, load_cvxpy
-from surefill.spaces.squares import strongest_squares
+from surefill.spaces.conic_model import ScaledMember, load_cvxpy
 from surefill.theory import clique_instance, efficient_parameters, inefficient_parameters
 
 

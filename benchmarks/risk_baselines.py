@@ -11,7 +11,7 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.linear_model import LinearRegression
 
 from surefill.completion import FactorModel
-from surefill.coverage import PosteriorVariance
+from surefill.confidence import PosteriorVariance
 from surefill.data import Observations, split_entries
 from surefill.kernels.least_squares import quadratic_forms
 

@@ -26,7 +26,7 @@ import numpy as np
 from scipy.stats import binom, norm
 
 from surefill import BayesianFactorModel, Observations, PartialCompleter
-from surefill.estimators.pipeline import calibration_share, split_calibration
+from surefill.estimators.fitting import calibration_share, split_calibration
 
 SHAPE = (120, 80)
 DELTA = 0.1

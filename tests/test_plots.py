@@ -3,10 +3,9 @@ import numpy as np
 import pytest
 
 from surefill import CoverageProgram, MissingExtraError, Observations, PartialCompleter, solve_coverage
-from surefill.coverage.order import View, block_order, some_indices
 from surefill.datasets import make_blocks, make_low_rank
 from surefill.metrics import calibration_by_decile
-from surefill.plots import plot_matrix
+from surefill.plots import View, block_order, plot_matrix, some_indices
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt

@@ -21,8 +21,8 @@ from sphinx.util.docutils import SphinxDirective
 import surefill
 
 MODULES = (
-    "completion", "coverage", "data", "datasets", "errors", "estimators", "loop", "metrics", "online", "report", "risk",
-    "spaces", "testing", "theory",
+    "completion", "confidence", "coverage", "data", "datasets", "errors", "estimators", "guarantee", "io", "loop",
+    "metrics", "online", "report", "risk", "spaces", "stream", "testing", "theory",
 )  # fmt: skip
 
 
@@ -75,7 +75,7 @@ def entries() -> dict[str, Any]:
 
 
 def lead_to_entry(app: Sphinx, env: BuildEnvironment, node: pending_xref, content: nodes.Node) -> nodes.Node | None:
-    """A reference to ``surefill.risk.model.RiskModel``, or to ``RiskModel`` alone, means the public entry.
+    """A reference to ``surefill.risk.risk_model.RiskModel``, or to ``RiskModel`` alone, means the public entry.
 
     What exists but is not public is left as text; what does not exist stays missing.
     """

@@ -26,33 +26,29 @@ if TYPE_CHECKING:
     from surefill.completion import MaxNormCompletion as MaxNormCompletion
     from surefill.completion import SoftImpute as SoftImpute
     from surefill.completion import TraceNormCompletion as TraceNormCompletion
+    from surefill.confidence import CoverageProgram as CoverageProgram
+    from surefill.confidence import PosteriorVariance as PosteriorVariance
     from surefill.coverage import Coverage as Coverage
     from surefill.coverage import CoverageBracket as CoverageBracket
-    from surefill.coverage import CoverageProgram as CoverageProgram
-    from surefill.coverage import OfflineCompletion as OfflineCompletion
-    from surefill.coverage import PosteriorVariance as PosteriorVariance
-    from surefill.coverage import complete_partially as complete_partially
     from surefill.coverage import round_confidence as round_confidence
     from surefill.coverage import solve_coverage as solve_coverage
     from surefill.coverage import solve_quadratic_coverage as solve_quadratic_coverage
     from surefill.data import Observations as Observations
     from surefill.data import UnitMap as UnitMap
-    from surefill.data import read_observations as read_observations
     from surefill.data import split_entries as split_entries
     from surefill.data import split_folds as split_folds
     from surefill.data import split_rows as split_rows
-    from surefill.data import write_table as write_table
     from surefill.errors import InputError as InputError
     from surefill.errors import MissingExtraError as MissingExtraError
     from surefill.estimators import PartialCompleter as PartialCompleter
     from surefill.estimators import PartialCompletion as PartialCompletion
     from surefill.estimators import iterate_table as iterate_table
     from surefill.estimators import load as load
+    from surefill.io import read_observations as read_observations
+    from surefill.io import write_table as write_table
     from surefill.online import FactoredGame as FactoredGame
     from surefill.online import OnlineDualDescent as OnlineDualDescent
     from surefill.online import SimplifiedODD as SimplifiedODD
-    from surefill.online import StreamingCompleter as StreamingCompleter
-    from surefill.online import StreamMetrics as StreamMetrics
     from surefill.report import write_report as write_report
     from surefill.risk import RiskModel as RiskModel
     from surefill.spaces import MaxNorm as MaxNorm
@@ -60,6 +56,10 @@ if TYPE_CHECKING:
     from surefill.spaces import VersionSpace as VersionSpace
     from surefill.spaces import max_norm as max_norm
     from surefill.spaces import trace_norm as trace_norm
+    from surefill.stream import StreamingCompleter as StreamingCompleter
+    from surefill.stream import StreamMetrics as StreamMetrics
+    from surefill.theory import OfflineCompletion as OfflineCompletion
+    from surefill.theory import complete_partially as complete_partially
 
 __version__ = "0.1.0"
 
@@ -68,22 +68,20 @@ _HOME = {
         "BayesianFactorModel", "ExternalCompletion", "FactorModel", "IterativeSVD", "MaxNormCompletion", "SoftImpute",
         "TraceNormCompletion",
     ],
-    "coverage": [
-        "Coverage", "CoverageBracket", "CoverageProgram", "OfflineCompletion", "PosteriorVariance",
-        "complete_partially", "round_confidence", "solve_coverage", "solve_quadratic_coverage",
-    ],
-    "data": [
-        "Observations", "UnitMap", "read_observations", "split_entries", "split_folds", "split_rows", "write_table",
-    ],
+    "confidence": ["CoverageProgram", "PosteriorVariance"],
+    "coverage": ["Coverage", "CoverageBracket", "round_confidence", "solve_coverage", "solve_quadratic_coverage"],
+    "data": ["Observations", "UnitMap", "split_entries", "split_folds", "split_rows"],
     "datasets": [],
     "errors": ["InputError", "MissingExtraError"],
     "estimators": ["PartialCompleter", "PartialCompletion", "iterate_table", "load"],
+    "io": ["read_observations", "write_table"],
     "metrics": [],
-    "online": ["FactoredGame", "OnlineDualDescent", "SimplifiedODD", "StreamMetrics", "StreamingCompleter"],
+    "online": ["FactoredGame", "OnlineDualDescent", "SimplifiedODD"],
     "report": ["write_report"],
     "risk": ["RiskModel"],
     "spaces": ["MaxNorm", "TraceNorm", "VersionSpace", "max_norm", "trace_norm"],
-    "theory": [],
+    "stream": ["StreamMetrics", "StreamingCompleter"],
+    "theory": ["OfflineCompletion", "complete_partially"],
 }  # fmt: skip
 """Public names by module; each module is imported when one of its names is first used, so that ``import surefill``
 and the command line's help stay quick."""

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from surefill.arrays import Array
 from surefill.errors import InputError, invalid_parameter
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,18 +6,24 @@ Every function draws into the Axes it is given, or into those of a new figure, a
 from __future__ import annotations
 
 import importlib.util
+import random
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
+from scipy import sparse
+from sklearn.cluster import KMeans
+from sklearn.utils.extmath import randomized_svd
 
+from surefill.arrays import Array, Indices
 from surefill.errors import MissingExtraError
 from surefill.metrics import calibration_by_decile, risk_coverage_curve
+from surefill.spaces.confidence_matrix import Confidence
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Array = NDArray[np.float64]
 
 INK, ACCENT, LIMIT = "#1f4e79", "#c8500a", "#666666"
 """Line colours, told apart without colour vision by their lightness too."""
@@ -135,3 +141,92 @@ def show_image(ax: Axes, image: Array, palette: str, limits: tuple[float, float]
 
 def _named(kind: str, shown: int, size: int) -> str:
     return f"{size:,} {kind}" if shown == size else f"{shown:,} of {size:,} {kind}, drawn at random"
+
+
+MOST_GROUPS, LEAST_FALL = 8, 0.08
+POWER_STEPS = 12
+
+
+def co_cluster(A: Array | sparse.coo_array) -> tuple[Indices, Indices]:
+    """The group of each row and of each column, largest group first; all 0 where none stand out."""
+    m, n = A.shape
+    left, values, right = randomized_svd(_scaled(A), min(MOST_GROUPS + 1, m, n), n_iter=POWER_STEPS, random_state=0)
+    falls = -np.diff(values, append=0.0)[1:MOST_GROUPS]
+    if falls.max(initial=0.0) < LEAST_FALL:
+        return np.zeros(m, np.int64), np.zeros(n, np.int64)
+    n_groups = int(np.argmax(falls)) + 2
+    places = _directions(np.vstack([left[:, :n_groups], right[:n_groups].T]))
+    groups = KMeans(n_groups, n_init=4, random_state=0).fit_predict(places)
+    by_size = np.argsort(np.argsort(-np.bincount(groups, minlength=n_groups), kind="stable"))
+    ranked = by_size[groups].astype(np.int64)
+    return ranked[:m], ranked[m:]
+
+
+def ordered(groups: Indices, weight: Array) -> Indices:
+    """Positions by group, within a group those of the largest weight first."""
+    return np.lexsort((-weight, groups))
+
+
+def _scaled(A: Array | sparse.coo_array) -> sparse.csr_array:
+    stored = sparse.coo_array(A)
+    d, e = np.asarray(stored.sum(axis=1)), np.asarray(stored.sum(axis=0))
+    scale = np.sqrt((d[stored.row] + d.mean()) * (e[stored.col] + e.mean()))
+    return sparse.csr_array((stored.data / scale, (stored.row, stored.col)), shape=stored.shape)
+
+
+def _directions(places: Array) -> Array:
+    """Scaled to length 1: a row of little weight lies in its group's direction, nearer to the origin."""
+    lengths = np.linalg.norm(places, axis=1, keepdims=True)
+    return np.asarray(np.divide(places, lengths, out=np.zeros_like(places), where=lengths > 1e-12))
+
+
+MOST_SHOWN = 600
+"""Rows and columns of a view; beyond that many they are drawn at random, so that nothing m x n is formed."""
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """Which rows and columns to show, in the order to show them, and the confidences there."""
+
+    rows: Indices
+    cols: Indices
+    confidence: Array
+    shape: tuple[int, int]
+
+    @classmethod
+    def of(cls, confidence: Confidence, order: bool = True, most: int = MOST_SHOWN) -> View:
+        """All rows and columns, or ``most`` of each drawn at random; as they come unless ``order``."""
+        rows, cols = (some_indices(size, most) for size in confidence.shape)
+        C = confidence.block(rows, cols)
+        if order:
+            by_row, by_col = block_order(C)
+            rows, cols, C = rows[by_row], cols[by_col], C[np.ix_(by_row, by_col)]
+        return cls(rows, cols, C, confidence.shape)
+
+
+def plot_confidence(confidence: Confidence, ax: Axes | None = None, order: bool = True) -> Axes:
+    """A heat map of confidences; see :meth:`View.of`."""
+    view = View.of(confidence, order)
+    return plot_matrix(view.confidence, view.shape, "confidence", (0.0, 1.0), ax=ax)
+
+
+def some_indices(size: int, most: int) -> Indices:
+    """0 .. size - 1, or ``most`` of them drawn at random, rising; memory grows with ``most`` alone."""
+    if size <= most:
+        return np.arange(size)
+    return np.array(sorted(random.Random(0).sample(range(size), most)), dtype=np.int64)
+
+
+def block_order(matrix: ArrayLike) -> tuple[Indices, Indices]:
+    """Orders of the rows and the columns of a matrix of numbers >= 0, such as confidences.
+
+    >>> two_blocks = np.array([[1, 0, 1, 0], [0, 1, 0, 1], [1, 0, 1, 0]])
+    >>> rows, cols = block_order(two_blocks)
+    >>> two_blocks[np.ix_(rows, cols)]
+    array([[1, 1, 0, 0],
+           [1, 1, 0, 0],
+           [0, 0, 1, 1]])
+    """
+    A = np.asarray(matrix, dtype=np.float64)
+    row_groups, col_groups = co_cluster(A)
+    return ordered(row_groups, A.sum(axis=1)), ordered(col_groups, A.sum(axis=0))

@@ -64,7 +64,7 @@ def test_json_for_machines_and_the_same_seed_the_same_file(ratings, tmp_path, ca
 
 def test_completions_by_name_are_those_of_the_library(ratings, tmp_path, capsys):
     from surefill.cli.complete import complete
-    from surefill.estimators.pipeline import COMPLETIONS
+    from surefill.estimators.fitting import COMPLETIONS
 
     (option,) = [parameter for parameter in complete.params if parameter.name == "completion"]
     assert list(option.type.choices) == list(COMPLETIONS)
@@ -161,12 +161,12 @@ def test_nothing_given_is_overwritten(ratings, tmp_path, capsys):
 
 
 def test_a_fault_while_writing_leaves_neither_table_nor_model(ratings, tmp_path, monkeypatch):
-    from surefill.estimators import table
+    from surefill.estimators import long_table
 
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(table, "_block", interrupt)
+    monkeypatch.setattr(long_table, "_block", interrupt)
     options = ("--save", tmp_path / "model", "--confidence", "posterior")
     assert run("complete", ratings, "-o", tmp_path / "out.csv", *options) == 130
     assert list(tmp_path.iterdir()) == []

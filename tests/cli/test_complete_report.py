@@ -3,8 +3,8 @@ import shlex
 import pytest
 
 from surefill.cli import main
-from surefill.cli.command_line import command_line
 from surefill.cli.complete import complete
+from surefill.cli.options import command_line
 from surefill.datasets import make_low_rank
 
 
@@ -69,7 +69,7 @@ def test_nothing_given_is_overwritten(tmp_path, capsys):
     assert page.read_text() == "a,b,c\n"
 
 
-@pytest.mark.parametrize("fault", ["surefill.estimators.table._block", "surefill.report.html.write.render"])
+@pytest.mark.parametrize("fault", ["surefill.estimators.long_table._block", "surefill.report.page.render"])
 def test_a_fault_leaves_nothing(ratings, tmp_path, monkeypatch, fault):
     def interrupt(*_):
         raise KeyboardInterrupt

@@ -5,8 +5,8 @@ import pytest
 
 from surefill import PartialCompleter
 from surefill.cli import main
-from surefill.cli.story import describe_blocks, describe_digits, measure_digits
 from surefill.datasets import make_hidden_digits
+from surefill.reproduction.demo_story import describe_blocks, describe_digits, measure_digits
 
 PNG = b"\x89PNG\r\n\x1a\n"
 
@@ -90,7 +90,7 @@ def test_errors_are_against_the_truth():
 
 
 def test_a_folder_that_cannot_be_is_refused_before_the_work(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("surefill.cli.demo.tell_blocks", None)
+    monkeypatch.setattr("surefill.reproduction.demo_story.tell_blocks", None)
     (tmp_path / "file").write_text("")
     for folder in (tmp_path / "no" / "pictures", tmp_path / "file"):
         assert run("demo", "-o", folder) == 2

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from surefill import BayesianFactorModel, SoftImpute, experiments, read_observations
+from surefill import BayesianFactorModel, SoftImpute, read_observations, reproduction
 from surefill.cli.main import commands, main
-from surefill.experiments import movielens
-from surefill.experiments.methods import coverage_program, factored_descent
+from surefill.reproduction import movielens_study
+from surefill.reproduction.methods import coverage_program, factored_descent
 
 
 @pytest.fixture(scope="module")
@@ -27,10 +27,10 @@ def ml100k(tmp_path_factory):
 @pytest.fixture
 def quick(monkeypatch):
     cheap = {"SoftImpute": SoftImpute(penalty=20.0, centre="none"), "BayesianFactorModel": BayesianFactorModel(rank=1)}
-    monkeypatch.setattr(movielens, "completions", lambda _: cheap)
-    monkeypatch.setattr(movielens, "SQUARE_METHODS", (factored_descent("cube"),))
-    monkeypatch.setattr(movielens, "EXACT_METHODS", (factored_descent("entropy"),))
-    monkeypatch.setattr(movielens, "WHOLE_METHODS", (factored_descent("entropy"),))
+    monkeypatch.setattr(movielens_study, "completions", lambda _: cheap)
+    monkeypatch.setattr(movielens_study, "SQUARE_METHODS", (factored_descent("cube"),))
+    monkeypatch.setattr(movielens_study, "EXACT_METHODS", (factored_descent("entropy"),))
+    monkeypatch.setattr(movielens_study, "WHOLE_METHODS", (factored_descent("entropy"),))
 
 
 def exit_code(*arguments):
@@ -49,8 +49,8 @@ def test_figure1_writes_pictures_and_numbers(tmp_path, monkeypatch):
     def quicker(pattern, **options):
         return original(pattern, methods=[coverage_program()], **options)
 
-    original = experiments.reproduce_pattern
-    monkeypatch.setattr(experiments, "reproduce_pattern", quicker)
+    original = reproduction.reproduce_pattern
+    monkeypatch.setattr(reproduction, "reproduce_pattern", quicker)
     told = json.loads(invoke("figure1", "--size", 12, "--seed", 2, "--json", "-o", tmp_path / "out"))
     names = {"figure1-blocks.png", "figure1-overlapping.png", "figure1-half.png", "figure1.csv"}
     assert {path.name for path in (tmp_path / "out").iterdir()} == names
@@ -114,7 +114,7 @@ def test_an_interrupted_run_leaves_nothing(tmp_path, monkeypatch, capsys):
     def interrupt(pattern, **_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(experiments, "reproduce_pattern", interrupt)
+    monkeypatch.setattr(reproduction, "reproduce_pattern", interrupt)
     assert exit_code("reproduce", "figure1", "-o", tmp_path / "out") == 130
     assert "nothing was written" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()

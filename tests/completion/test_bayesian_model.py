@@ -8,9 +8,9 @@ from scipy import stats
 from scipy.special import digamma, gammaln
 
 from surefill.completion import BayesianFactorModel, Completion, CompletionAlgorithm
-from surefill.completion.bayesian_model import Ascent
-from surefill.completion.quietness import Quietness
-from surefill.completion.variational import LEAST_NOISE
+from surefill.completion.bayes.bayesian_model import Ascent
+from surefill.completion.bayes.noise_precision import Quietness
+from surefill.completion.bayes.variational import LEAST_NOISE
 from surefill.data import Observations, split_rows
 from surefill.datasets import load_movielens, make_blocks, make_low_rank
 from surefill.errors import InputError
@@ -178,7 +178,7 @@ def test_everything_is_optimal_when_converged(repeated):
 
 
 def test_the_link_goes_to_its_ridge_regression(repeated, monkeypatch):
-    monkeypatch.setattr("surefill.completion.variational.LINK_STEPS", 12)
+    monkeypatch.setattr("surefill.completion.bayes.variational.LINK_STEPS", 12)
     ascent = Ascent.of(repeated, 2, 1e-3, 0)
     rows, (row_side, col_side) = ascent.init().rows, ascent.sides
     B = np.zeros((len(rows.ids), len(rows.link) - 1))

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from surefill.completion.effects import Effects, positions, take_off
-from surefill.completion.side import Side
+from surefill.completion.grouped_regression import Side
 from surefill.data import Observations
 
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from surefill import InputError, MaxNormCompletion, Observations, PartialCompleter, load, max_norm
 from surefill.completion import Completion, CompletionAlgorithm
-from surefill.completion.max_norm_fit import ball_regression
-from surefill.completion.max_norm_risk import BoundedLoss, Risk
+from surefill.completion.max_norm.max_norm_fit import ball_regression
+from surefill.completion.max_norm.max_norm_loss import BoundedLoss, Risk
 from surefill.datasets import make_low_rank
 from surefill.loop import Status
 

@@ -8,13 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from surefill.completion import IterativeSVD, SoftImpute, TraceNormCompletion
-from surefill.completion.conic import solve_conic
 from surefill.completion.effects import Effects
-from surefill.completion.sample import Sample
-from surefill.completion.shrinkage import RankLimit, SoftThreshold, TraceBall
-from surefill.completion.soft_alternation import SoftAlternation
-from surefill.completion.spectral_algorithm import _extended
-from surefill.completion.spectral_descent import SpectralDescent, Spectrum
+from surefill.completion.spectral.alternating_least_squares import SoftAlternation
+from surefill.completion.spectral.proximal_gradient import SpectralDescent, Spectrum
+from surefill.completion.spectral.shrinkage import RankLimit, SoftThreshold, TraceBall
+from surefill.completion.spectral.spectral_algorithm import _extended
+from surefill.completion.spectral.squared_loss import Sample
+from surefill.completion.spectral.trace_norm import solve_conic
 from surefill.data import Observations, split_entries
 from surefill.datasets import make_low_rank
 from surefill.loop import Status, run

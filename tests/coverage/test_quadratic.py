@@ -9,14 +9,13 @@ from scipy.optimize import check_grad, linprog, minimize
 
 import surefill as sf
 from surefill.coverage import BracketStatus
-from surefill.coverage.branching import certify_by_branching
-from surefill.coverage.cutting_planes import cover_against_all
-from surefill.coverage.relaxed import RelaxedProgram, make_feasible
+from surefill.coverage.quadratic.branch_and_bound import certify_by_branching
+from surefill.coverage.quadratic.cutting_planes import cover_against_all
+from surefill.coverage.quadratic.relaxation import RelaxedProgram, Triangles, make_feasible, scaled_squares
+from surefill.coverage.quadratic.square_search import spheres_for, strongest_squares
 from surefill.errors import InputError, SolverError
 from surefill.loop import run
-from surefill.spaces.conic import ScaledMember
-from surefill.spaces.relaxed_squares import Triangles, scaled_squares
-from surefill.spaces.squares import spheres_for, strongest_squares
+from surefill.spaces.conic_model import ScaledMember
 
 CLASSES = [sf.MaxNorm(0.7), sf.MaxNorm(1.0), sf.MaxNorm(1.5), sf.TraceNorm(0.8), sf.TraceNorm(4.0)]
 
@@ -342,14 +341,16 @@ def test_a_solver_that_fails_while_branching_leaves_the_certified_answer(monkeyp
     seen = sf.Observations([0, 0, 1], [0, 1, 2], [0.0] * 3, shape=(2, 3))
     parameters = {"matrix_class": sf.MaxNorm(1.0), "gamma": 0.3, "gap": 1e-9, "max_rounds": 2}
     whole = sf.solve_quadratic_coverage(seen, **parameters)
-    monkeypatch.setattr("surefill.coverage.quadratic.certify_by_branching", fail)
+    monkeypatch.setattr("surefill.coverage.quadratic.quadratic_program.certify_by_branching", fail)
     certified = sf.solve_quadratic_coverage(seen, **parameters)
     assert certified.certified_feasible
     assert 0 < certified.lower <= whole.lower + 1e-9
 
 
 def test_bounds_that_contradict_each_other_are_not_hidden(monkeypatch):
-    monkeypatch.setattr("surefill.coverage.quadratic._certified_by_branching", lambda *_: np.full((2, 3), 7.0))
+    monkeypatch.setattr(
+        "surefill.coverage.quadratic.quadratic_program._certified_by_branching", lambda *_: np.full((2, 3), 7.0)
+    )
     seen = sf.Observations([0, 0, 1], [0, 1, 2], [0.0] * 3, shape=(2, 3))
     with pytest.raises(SolverError, match="contradict"):
         sf.solve_quadratic_coverage(seen, matrix_class=sf.MaxNorm(1.0), gamma=0.3, gap=1e-9, max_rounds=2)

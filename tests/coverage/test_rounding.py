@@ -9,11 +9,11 @@ from hypothesis.extra import numpy as arrays
 
 import surefill as sf
 from surefill.coverage import expected_sign_rounded, round_confidence, sign_round
-from surefill.coverage.confidence import DenseConfidence
 from surefill.coverage.rounding import _holds_mark
 from surefill.data import Observations
 from surefill.errors import InputError
-from surefill.spaces.conic import ScaledMember
+from surefill.spaces.confidence_matrix import DenseConfidence
+from surefill.spaces.conic_model import ScaledMember
 from surefill.theory import relaxation_constant
 
 confidences = arrays.arrays(

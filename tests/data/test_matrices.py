@@ -10,7 +10,7 @@ from hypothesis.extra import numpy as hnp
 from scipy import sparse
 
 from surefill.data import Observations
-from surefill.data.matrices import from_matrix
+from surefill.data.containers import from_matrix
 from surefill.errors import InputError
 
 FORMATS = ("coo", "csr", "csc", "lil", "dok", "bsr", "dia")

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from surefill.data import Observations
+from surefill.data.containers import from_table
 from surefill.data.labels import index_integers
-from surefill.data.tables import from_table
 from surefill.errors import InputError
 
 libraries = pytest.mark.parametrize(

@@ -10,9 +10,10 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from surefill import CoverageProgram, FactorModel, Observations, PartialCompleter, iterate_table
 from surefill.datasets import load_movielens, make_blocks, make_low_rank
 from surefill.errors import InputError
-from surefill.estimators.pipeline import COMPLETIONS, choose_completion, choose_confidence, split_calibration
+from surefill.estimators.fitting import COMPLETIONS, choose_completion, choose_confidence, split_calibration
+from surefill.guarantee import rounding_threshold
 from surefill.loop import Status
-from surefill.risk import RiskModel, rounding_threshold
+from surefill.risk import RiskModel
 
 
 @parametrize_with_checks([PartialCompleter()])

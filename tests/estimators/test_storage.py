@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 
 from surefill import BayesianFactorModel, CoverageProgram, FactorModel, InputError, Observations, PartialCompleter, load
-from surefill.data import archive
 from surefill.datasets import make_low_rank
+from surefill.io import archive
 
 
 @pytest.fixture(scope="module")

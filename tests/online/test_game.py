@@ -17,10 +17,10 @@ from surefill.online import (
     SimplifiedODD,
     offline_implication,
 )
-from surefill.online.comparator import ConcaveQuadratic, maximize_over_class
-from surefill.online.confidence_players import CubePlayer, EntropyPlayer
 from surefill.online.parameters import RegretConstants, matrix_constants, rounds_needed
-from surefill.online.simplex import project_relative_entropy
+from surefill.online.players import CubePlayer, EntropyPlayer
+from surefill.online.projections import project_relative_entropy
+from surefill.online.regret import ConcaveQuadratic, maximize_over_class
 
 SETTINGS = ["entropy", "cube"]
 BY_HAND = {"K": 0.7, "alpha": 4.0, "theta": 2.0, "eta_matrix": 1.0, "tolerance": 1e-6}

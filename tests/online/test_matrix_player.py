@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from surefill.online.confidence_players import CubePlayer, EntropyPlayer
-from surefill.online.matrix_players import MatrixMultiplicativeWeights, MatrixState
-from surefill.online.spectral import Bipartite, Limits, Spectrum, divided_differences, project, zeros_like
+from surefill.online.players import CubePlayer, EntropyPlayer, MatrixMultiplicativeWeights, MatrixState
+from surefill.online.projections import Bipartite, Limits, Spectrum, divided_differences, project, zeros_like
 
 SHAPE = (6, 5)
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from surefill.errors import InputError
-from surefill.online.simplex import project_euclidean, project_relative_entropy
+from surefill.online.projections import project_euclidean, project_relative_entropy
 
 SEEDS = st.integers(0, 10_000)
 

@@ -12,18 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from surefill import InputError, Observations, PartialCompleter, metrics, write_report
-from surefill.coverage.co_clusters import co_cluster
 from surefill.datasets import make_blocks, make_low_rank
-from surefill.report.html import heat_map, render_report
-from surefill.report.html.charts import ticks
-from surefill.report.html.contents import gather
-from surefill.report.html.heat_map import LONGEST_SIDE, MOST_SQUARES, HeatMap, draw_heat_map, squares_for
-from surefill.report.html.order import order_of, seen_pattern
-from surefill.report.html.outcomes import risk_coverage
-from surefill.report.html.page import lead, map_words, render
-from surefill.report.html.png import as_png, palette
-from surefill.report.html.trust import trust_by_column, trust_by_row
-from surefill.report.html.words import percent, script_json
+from surefill.plots import co_cluster
+from surefill.report import heat_map, render_report
+from surefill.report.charts import ticks
+from surefill.report.contents import gather, order_of, seen_pattern
+from surefill.report.heat_map import LONGEST_SIDE, MOST_SQUARES, HeatMap, as_png, draw_heat_map, palette, squares_for
+from surefill.report.outcomes import risk_coverage, trust_by_column, trust_by_row
+from surefill.report.page import lead, map_words, render
+from surefill.report.summary_tables import percent, script_json
 
 NASTY = ["<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "</script><b>", "<!--", "&amp;", "a\u2028b"]
 
@@ -175,7 +172,7 @@ def test_trust_is_the_mean_over_the_line(uneven):
 
 
 def test_trust_in_long_lines_is_estimated(uneven, monkeypatch):
-    monkeypatch.setattr("surefill.report.html.trust.MOST_OTHERS", 15)
+    monkeypatch.setattr("surefill.report.outcomes.MOST_OTHERS", 15)
     trust = trust_by_row(uneven.result_, uneven.observations_)
     assert trust.n_looked_at == 15
     assert np.abs(trust.confidence - dense_layers(uneven)["confidence"].mean(axis=1)).max() < 0.1
@@ -371,7 +368,7 @@ def test_no_map_makes_a_large_file(uneven, contents):
 
 def test_a_large_matrix_takes_little_memory(monkeypatch):
     monkeypatch.setattr(heat_map, "MOST_SQUARES", 64 * 64)
-    monkeypatch.setattr("surefill.report.html.trust.MOST_CELLS", 100_000)
+    monkeypatch.setattr("surefill.report.outcomes.MOST_CELLS", 100_000)
     seen = make_low_rank((5_000, 2_000), rank=1, n_draws=10_000, noise=0.1, random_state=0).observations
     completer = PartialCompleter(0.5, confidence="posterior", risk="confidence").fit(seen)
     tracemalloc.start()
@@ -382,7 +379,7 @@ def test_a_large_matrix_takes_little_memory(monkeypatch):
 
 
 def test_what_cannot_be_written_is_refused_before_the_work(uneven, tmp_path, monkeypatch):
-    monkeypatch.setattr("surefill.report.html.write.gather", None)
+    monkeypatch.setattr("surefill.report.page.gather", None)
     for path, sentence in (
         (tmp_path / "a.pdf", "must end in .html"),
         (tmp_path / "no" / "a.html", "does not exist"),

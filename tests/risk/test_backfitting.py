@@ -5,9 +5,8 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from surefill.loop import run
-from surefill.risk.backfitting import Backfitting
+from surefill.risk.backfitting import Backfitting, hats, knots_for, roughness
 from surefill.risk.noise_factors import CREDIBILITIES, NoiseSide
-from surefill.risk.smooth_curve import hats, knots_for, roughness
 
 numbers = st.lists(st.floats(-5, 5), min_size=3, max_size=30)
 

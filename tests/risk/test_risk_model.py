@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from surefill import BayesianFactorModel, FactorModel, InputError, Observations
-from surefill.coverage import DenseConfidence
-from surefill.data.archive import read_archive, write_archive
 from surefill.datasets import load_movielens, make_low_rank
 from surefill.estimators.storage import STORABLE
+from surefill.io.archive import read_archive, write_archive
 from surefill.risk import FittedRisk, RiskModel
+from surefill.spaces import DenseConfidence
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from scipy.linalg import hadamard
 
 from surefill.errors import InputError, MissingExtraError
 from surefill.spaces import max_norm, trace_norm
-from surefill.spaces.conic import FIRST_ORDER, first_tight
+from surefill.spaces.conic_model import FIRST_ORDER, first_tight
 from surefill.spaces.grams import bound_dual_max_norm
 from surefill.spaces.norms import _max_norm_bounds
 
@@ -172,7 +172,7 @@ def test_missing_solver_names_the_extra(monkeypatch):
 
 
 def test_when_no_solver_answers_the_error_lists_them(monkeypatch):
-    monkeypatch.setattr("surefill.spaces.conic._solve", lambda problem, solver, accuracy: "broken")
+    monkeypatch.setattr("surefill.spaces.conic_model._solve", lambda problem, solver, accuracy: "broken")
     with pytest.raises(RuntimeError, match=r"gave no answer \(clarabel at 1e-10: broken; .*scs at 1e-07: broken\)"):
         max_norm(np.eye(2))
     assert all(solver == "scs" for solver, _ in FIRST_ORDER)

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from surefill.cli.command_line import command_line
-from surefill.cli.options import PATH, promise_options, reading_options, seed_option
+from surefill.cli.options import PATH, command_line, promise_options, reading_options, seed_option
 from surefill.cli.progress import ProgressBars
 from surefill.errors import InputError
 
@@ -72,7 +71,7 @@ def complete(
       surefill complete ratings.csv -o filled.csv --json | jq .filled_cells
     """
     import surefill as sf
-    from surefill.data.files import replacing
+    from surefill.io.files import replacing
 
     _check_files(file, output, model, report)
     with ProgressBars() as bars:
@@ -105,14 +104,14 @@ def complete(
 
 def _check_files(file: Path, output: Path, model: Path | None, report: Path | None) -> None:
     """Refuse, before any work, places that cannot be written and ones that would overwrite what was given."""
-    from surefill.data.files import check_folder
-    from surefill.data.writers import check_table_target
+    from surefill.io.files import check_folder
+    from surefill.io.writers import check_table_target
 
     check_table_target(output)
     if model is not None:
         check_folder(model)
     if report is not None:
-        from surefill.report.html import check_report_target
+        from surefill.report import check_report_target
 
         check_report_target(report)
     given = [path.resolve() for path in (file, output, model, report) if path is not None]
@@ -121,7 +120,7 @@ def _check_files(file: Path, output: Path, model: Path | None, report: Path | No
 
 
 def _page(completer: PartialCompleter, file: Path) -> str:
-    from surefill.report.html import render_report
+    from surefill.report import render_report
 
     return render_report(completer, title=file.name, command=command_line(click.get_current_context()))
 

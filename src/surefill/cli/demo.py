@@ -9,7 +9,6 @@ import click
 
 from surefill.cli.options import Positive, seed_option
 from surefill.cli.progress import ProgressBars
-from surefill.cli.story import describe_blocks, describe_digits, tell_blocks, tell_digits
 from surefill.errors import InputError
 
 
@@ -62,17 +61,20 @@ def demo(folder: Path, size: int, tolerance: float, images: int, seed: int, as_j
       surefill demo --size 30 --seed 1 -o pictures
     """
     from surefill.plots import require_matplotlib
+    from surefill.reproduction import demo_story as story
 
     require_matplotlib()
     _make_folder(folder)
     with ProgressBars() as bars:
         with bars.stage("two groups of people"):
-            blocks = tell_blocks(size, tolerance, seed, bars, folder / "figure1.png")
+            blocks = story.tell_blocks(size, tolerance, seed, bars, folder / "figure1.png")
         if not as_json:
-            click.echo(describe_blocks(blocks) + "\n")
+            click.echo(story.describe_blocks(blocks) + "\n")
         with bars.stage("handwritten digits"):
-            digits = tell_digits(images, seed, bars, folder / "digits.png")
-    click.echo(json.dumps({"figure1": blocks, "digits": digits}, indent=2) if as_json else describe_digits(digits))
+            digits = story.tell_digits(images, seed, bars, folder / "digits.png")
+    click.echo(
+        json.dumps({"figure1": blocks, "digits": digits}, indent=2) if as_json else story.describe_digits(digits)
+    )
 
 
 def _make_folder(folder: Path) -> None:

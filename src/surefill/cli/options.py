@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -84,3 +86,21 @@ def promise_options(tolerance: str) -> Callable[[Command], Command]:
 seed_option = click.option(
     "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Same seed, same result."
 )
+
+
+def command_line(context: click.Context) -> str:
+    """What was typed, with the options that were given and quotes where a shell needs them."""
+    words = context.command_path.split()
+    for parameter in context.command.params:
+        if context.get_parameter_source(str(parameter.name)) is ParameterSource.COMMANDLINE:
+            words += _typed(parameter, context.params[str(parameter.name)])
+    return shlex.join(words)
+
+
+def _typed(parameter: click.Parameter, value: object) -> list[str]:
+    values = [str(each) for each in value] if isinstance(value, tuple) else [str(value)]
+    if isinstance(parameter, click.Argument):
+        return values
+    if isinstance(parameter, click.Option) and parameter.is_flag:
+        return [parameter.opts[0] if value else parameter.secondary_opts[0]]
+    return [parameter.opts[0], *values]

@@ -13,7 +13,7 @@ from surefill.cli.progress import ProgressBars
 from surefill.errors import InputError
 
 if TYPE_CHECKING:
-    from surefill.experiments import ErrorsByConfidence, PatternOutcome
+    from surefill.reproduction import ErrorsByConfidence, PatternOutcome
 
 FOLDER = click.Path(path_type=Path)
 
@@ -62,8 +62,8 @@ def figure1(output: Path, size: int, seed: int, as_json: bool) -> None:
       surefill reproduce figure1 -o results --seed 1
       surefill reproduce figure1 --size 20 --json | jq '.methods[] | {pattern, method, auc}'
     """
-    from surefill.experiments import PATTERNS, reproduce_pattern
-    from surefill.report import draw_pattern
+    from surefill.reproduction import PATTERNS, reproduce_pattern
+    from surefill.reproduction.figures import draw_pattern
 
     _check_output(output)
     outcomes = []
@@ -110,8 +110,8 @@ def movielens(folder: Path, output: Path, whole: bool, exact: bool, seed: int, a
       surefill reproduce movielens ml-100k -o results
       surefill reproduce movielens ml-100k --square-only --exact --json
     """
-    from surefill.experiments import movielens as experiment
-    from surefill.report import draw_errors_by_confidence
+    from surefill.reproduction import movielens_study as experiment
+    from surefill.reproduction.figures import draw_errors_by_confidence
 
     _check_output(output)
     methods = experiment.SQUARE_METHODS + (experiment.EXACT_METHODS if exact else ())
@@ -149,7 +149,7 @@ def _check_output(folder: Path) -> None:
 def _write_numbers(rows: Sequence[dict[str, Any]], path: Path) -> Path:
     import numpy as np
 
-    from surefill.data import write_table
+    from surefill.io import write_table
 
     write_table(path, [{name: np.array([row[name] for row in rows]) for name in rows[0]}])
     return path
@@ -161,7 +161,7 @@ def _names(paths: Sequence[Path]) -> list[str]:
 
 def describe_pattern(outcome: PatternOutcome) -> str:
     """The numbers of one pattern for a person."""
-    from surefill.experiments import PATTERNS
+    from surefill.reproduction import PATTERNS
 
     seen, error = outcome.simulation.observations, outcome.errors()
     lines = [

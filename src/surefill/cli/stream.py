@@ -14,16 +14,15 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from surefill.cli.interruption import Interrupted, Interruption
 from surefill.cli.options import PATH, reading_options, seed_option
-from surefill.cli.progress import ProgressBars
+from surefill.cli.progress import Interrupted, Interruption, ProgressBars
 from surefill.cli.stream_output import Output, check_output, opened
 from surefill.errors import InputError
 
 if TYPE_CHECKING:
-    from surefill.data.records import Place, RecordReader
-    from surefill.online.stream import StreamingCompleter
-    from surefill.online.stream_metrics import StreamMetrics
+    from surefill.io.records import Place, RecordReader
+    from surefill.stream.stream_metrics import StreamMetrics
+    from surefill.stream.streaming_completer import StreamingCompleter
 
 REMEMBERED = ("row", "col", "value", "delimiter", "header", "bounds", "rank", "seed")
 
@@ -66,7 +65,7 @@ def stream(file: Path, output: Path | None, checkpoint: Path | None, as_json: bo
       surefill stream ratings.dat.gz --no-header --rolling --json
       tail -n +1 -f events.jsonl | surefill stream - -o - --row user --col item --value stars
     """
-    from surefill.data.files import check_folder
+    from surefill.io.files import check_folder
 
     suffix = check_output(output, checkpoint is not None)
     if checkpoint is not None:
@@ -102,7 +101,7 @@ def _input(file: Path) -> Iterator[IO[bytes]]:
 
 
 def _reader(source: IO[bytes], name: str, options: dict[str, Any]) -> RecordReader:
-    from surefill.data.records import RecordReader
+    from surefill.io.records import RecordReader
 
     delimiter = options["delimiter"].replace("\\t", "\t") if options["delimiter"] else None
     choice = {axis: options[axis] for axis in ("row", "col", "value")}
@@ -113,9 +112,9 @@ def _begin(
     checkpoint: Path | None, reader: RecordReader, options: dict[str, Any], output: Path | None
 ) -> tuple[Run, int]:
     """A run from the beginning, or from where the checkpoint left it, and how many bytes of the output count."""
-    from surefill.data.records import Place
-    from surefill.online.stream import StreamingCompleter
-    from surefill.online.stream_metrics import StreamMetrics
+    from surefill.io.records import Place
+    from surefill.stream.stream_metrics import StreamMetrics
+    from surefill.stream.streaming_completer import StreamingCompleter
 
     chosen = {name: options[name] for name in REMEMBERED} | {"output": str(output), "first_line": reader.first_line}
     if checkpoint is None or not checkpoint.exists():

@@ -42,13 +42,13 @@ class Output:
     def header(self) -> None:
         """The line with the names of the columns, where there is one."""
         if self._file is not None and self._suffix in DELIMITERS:
-            from surefill.data.writers import quoted
+            from surefill.io.writers import quoted
 
             delimiter = DELIMITERS[self._suffix]
             self._file.write((delimiter.join(quoted(list(self._columns), delimiter)) + "\n").encode())
 
     def _text(self, block: dict[str, Any]) -> str:
-        from surefill.data.writers import format_lines
+        from surefill.io.writers import format_lines
 
         return (
             format_lines(block, DELIMITERS[self._suffix], (self._columns[2],)) if len(block[self._columns[2]]) else ""
@@ -70,7 +70,7 @@ def _json_lines(block: dict[str, Any]) -> str:
 
 def check_output(output: Path | None, resumable: bool) -> str:
     """The suffix that says how lines are written; refuse, before any work, what cannot be written."""
-    from surefill.data.files import check_folder
+    from surefill.io.files import check_folder
 
     if output is None:
         return ""
@@ -88,7 +88,7 @@ def check_output(output: Path | None, resumable: bool) -> str:
 @contextmanager
 def opened(output: Path | None, suffix: str, columns: tuple[str, ...], kept: int | None) -> Iterator[Output]:
     """The output: a file that appears when all went well, or, with ``kept`` bytes of it, one that grows in place."""
-    from surefill.data.files import replacing
+    from surefill.io.files import replacing
 
     names = columns if not set(NEW_COLUMNS) & set(columns) else ("row", "column", "value")
     if output is None or str(output) == "-":

@@ -7,8 +7,10 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from surefill.completion.optimality_gap import OptimalityGap
 from surefill.data import Observations
-from surefill.loop import ProgressCallback
+from surefill.loop import ProgressCallback, Status
+from surefill.notebook import card
 
 
 @runtime_checkable
@@ -62,3 +64,16 @@ class CompletionAlgorithm(Protocol):
     def fit(self, observations: Observations, progress: ProgressCallback | None = None) -> Completion:
         """Complete the whole matrix."""
         ...
+
+
+def completion_card(completion: object, shape: tuple[int, int]) -> str:
+    """Its size, how it was found, and that its values alone promise nothing."""
+    facts: dict[str, object] = {"rows": shape[0], "columns": shape[1]}
+    rank, gap, status = (getattr(completion, name, None) for name in ("rank", "gap", "status"))
+    if rank is not None:
+        facts["rank"] = rank
+    if isinstance(gap, OptimalityGap):
+        facts["how close to the best"] = gap.sentence
+    if isinstance(status, Status):
+        facts["stopped"] = status.value
+    return card(type(completion).__name__, "A value for every entry, trusted or not; nothing is promised of it.", facts)

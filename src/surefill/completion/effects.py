@@ -8,7 +8,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from surefill.completion.side import Array, Side
+from surefill.arrays import Array
+from surefill.completion.grouped_regression import Side
 from surefill.data import Observations, UnitMap
 from surefill.errors import invalid_parameter
 

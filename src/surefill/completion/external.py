@@ -1,21 +1,182 @@
-"""ExternalCompletion: somebody else's predictions in place of a completion algorithm of our own."""
+"""Completions that outside predictors give: by a function, by a table, or by an imputer."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Self
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
 
-from surefill.completion.base import Completion
+from surefill.completion.base import Completion, completion_card
 from surefill.completion.effects import Effects
-from surefill.completion.gap import OptimalityGap
-from surefill.completion.low_rank import LowRankCompletion
-from surefill.completion.outside import Features, ImputedCompletion, OutsideCompletion, Predict, TableCompletion
+from surefill.completion.low_rank_completion import LowRankCompletion
+from surefill.completion.optimality_gap import OptimalityGap
 from surefill.data import Observations
 from surefill.errors import InputError, invalid_parameter
 from surefill.loop import ProgressCallback, Status
+
+Predict = Callable[[NDArray[Any], NDArray[Any]], Any]
+
+
+@dataclass(frozen=True)
+class Features:
+    """What a regressor sees of a cell."""
+
+    kind: Any
+    shape: tuple[int, int]
+
+    def __call__(self, rows: NDArray[Any], cols: NDArray[Any]) -> Any:
+        """One line per cell: the user's own, the two ids, or a one for its row and a one for its column."""
+        if callable(self.kind):
+            return self.kind(rows, cols)
+        if self.kind == "ids":
+            return np.column_stack([rows, cols]).astype(np.float64)
+        (m, n), size = self.shape, len(rows)
+        where = np.column_stack([rows, m + np.asarray(cols, dtype=np.int64)]).ravel()
+        return sparse.csr_matrix((np.ones(2 * size), where, np.arange(0, 2 * size + 1, 2)), shape=(size, m + n))
+
+
+class Cells(ABC):
+    """``block`` and ``dense`` from ``at``, for what is known one cell at a time."""
+
+    fallback: LowRankCompletion
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(m, n)."""
+        return self.fallback.shape
+
+    @abstractmethod
+    def at(self, rows: ArrayLike, cols: ArrayLike) -> NDArray[np.float64]:
+        """Values at the pairs (rows[t], cols[t])."""
+
+    def block(self, rows: ArrayLike, cols: ArrayLike) -> NDArray[np.float64]:
+        """Values on the grid rows x cols."""
+        i, j = _indices(rows), _indices(cols)
+        return self.at(np.repeat(i, len(j)), np.tile(j, len(i))).reshape(len(i), len(j))
+
+    def dense(self) -> NDArray[np.float64]:
+        """The whole m x n matrix; only for matrices small enough to hold."""
+        return self.block(np.arange(self.shape[0]), np.arange(self.shape[1]))
+
+    def _repr_html_(self) -> str:
+        return completion_card(self, self.shape)
+
+
+@dataclass(frozen=True, eq=False)
+class OutsideCompletion(Cells):
+    """The values of a function, cut to the bounds; other rows by ``fallback``. Cannot be saved: it holds a function."""
+
+    predict: Predict
+    fallback: LowRankCompletion
+
+    def at(self, rows: ArrayLike, cols: ArrayLike) -> NDArray[np.float64]:
+        """Values at the pairs (rows[t], cols[t])."""
+        i, j = _indices(rows), _indices(cols)
+        if not i.size:
+            return np.zeros(0)
+        values = np.asarray(self.predict(i, j), dtype=np.float64)
+        if values.shape != i.shape or not np.isfinite(values).all():
+            raise InputError("the outside predictor must return one finite number per cell.")
+        return np.clip(values, *self.fallback.bounds)
+
+    def fold_in(self, observations: Observations) -> LowRankCompletion:
+        """Other rows, of which the function knows nothing: their own effect and the columns'."""
+        return self.fallback.fold_in(observations)
+
+
+@dataclass(frozen=True, eq=False)
+class TableCompletion(Cells):
+    """A table of predictions, cut to the bounds; cells outside it, and other rows, by ``fallback``.
+
+    Examples
+    --------
+    >>> import surefill as sf
+    >>> sim = sf.datasets.make_low_rank((30, 20), rank=2, n_draws=400, noise=0.1, random_state=0)
+    >>> theirs = sf.Observations([0, 1], [0, 0], [0.3, -0.2], shape=(30, 20))
+    >>> completion = sf.ExternalCompletion(theirs).fit(sim.observations)
+    >>> completion.at([0, 1], [0, 0])
+    array([ 0.3, -0.2])
+    """
+
+    predictions: Observations
+    fallback: LowRankCompletion
+
+    @classmethod
+    def of(cls, predictions: Observations, observations: Observations, fallback: LowRankCompletion) -> TableCompletion:
+        """Match ``predictions`` to ``observations`` by labels where both have them, else by index."""
+        rows = _matched(predictions.rows, predictions.row_labels, observations.row_labels)
+        cols = _matched(predictions.cols, predictions.col_labels, observations.col_labels)
+        inside = (rows >= 0) & (cols >= 0) & (rows < observations.shape[0]) & (cols < observations.shape[1])
+        if not inside.any():
+            raise InputError("no prediction in the table belongs to a row and a column of the observations.")
+        table = Observations(rows[inside], cols[inside], predictions.values[inside], observations.shape)
+        return cls(table, fallback)
+
+    def at(self, rows: ArrayLike, cols: ArrayLike) -> NDArray[np.float64]:
+        """Values at the pairs (rows[t], cols[t])."""
+        i, j = _indices(rows), _indices(cols)
+        where = self.predictions.find(i, j)
+        given = np.clip(self.predictions.values[where], *self.fallback.bounds)
+        return np.where(where >= 0, given, self.fallback.at(i, j))
+
+    def fold_in(self, observations: Observations) -> LowRankCompletion:
+        """Other rows, which the table does not hold: their own effect and the columns'."""
+        return self.fallback.fold_in(observations)
+
+
+@dataclass(frozen=True, eq=False)
+class ImputedCompletion(Cells):
+    """What an imputer returned, cut to the bounds: seen cells as they were seen, so its error on them tells nothing.
+
+    Cannot be saved: it holds the imputer, to transform other rows.
+    """
+
+    matrix: NDArray[np.float64]
+    imputer: Any
+    fallback: LowRankCompletion
+
+    @classmethod
+    def of(cls, imputer: Any, observations: Observations, fallback: LowRankCompletion) -> ImputedCompletion:
+        """Fit ``imputer`` on the dense matrix and keep what it returns."""
+        imputer.fit(observations.dense())
+        return cls(_transformed(imputer, observations, fallback), imputer, fallback)
+
+    def at(self, rows: ArrayLike, cols: ArrayLike) -> NDArray[np.float64]:
+        """Values at the pairs (rows[t], cols[t])."""
+        return np.asarray(self.matrix[_indices(rows), _indices(cols)])
+
+    def fold_in(self, observations: Observations) -> Self:
+        """Other rows, transformed by the fitted imputer."""
+        fallback = self.fallback.fold_in(observations)
+        return replace(self, matrix=_transformed(self.imputer, observations, fallback), fallback=fallback)
+
+
+def _indices(given: ArrayLike) -> NDArray[np.int64]:
+    return np.asarray(given, dtype=np.int64)
+
+
+def _transformed(imputer: Any, observations: Observations, fallback: LowRankCompletion) -> NDArray[np.float64]:
+    filled = np.asarray(imputer.transform(observations.dense()), dtype=np.float64)
+    if filled.shape != observations.shape or not np.isfinite(filled).all():
+        raise InputError(
+            f"the imputer must return all {observations.shape[1]} columns, finite; give it keep_empty_features=True."
+        )
+    return np.clip(filled, *fallback.bounds)
+
+
+def _matched(index: NDArray[Any], labels: NDArray[Any] | None, target: NDArray[Any] | None) -> NDArray[np.int64]:
+    """Each item's index among the target's labels, -1 where it has none; the index itself without labels."""
+    if labels is None or target is None:
+        return index.astype(np.int64)
+    place = {label: k for k, label in enumerate(target.astype(str).tolist())}
+    matched = np.array([place.get(label, -1) for label in labels.astype(str).tolist()], dtype=np.int64)
+    return np.asarray(matched[index])
+
 
 Kind = Literal["auto", "predict", "fit", "regressor", "imputer", "predictions"]
 KINDS = ("auto", "predict", "fit", "regressor", "imputer", "predictions")

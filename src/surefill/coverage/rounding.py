@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from surefill.coverage.confidence import Confidence, DenseConfidence
+from surefill.arrays import Array
 from surefill.errors import InputError
-
-Matrix = NDArray[np.float64]
+from surefill.spaces.confidence_matrix import Confidence, DenseConfidence
 
 
 def round_confidence(C: ArrayLike | Confidence, rng: np.random.Generator | int) -> NDArray[np.bool_]:
@@ -35,7 +34,7 @@ def round_confidence(C: ArrayLike | Confidence, rng: np.random.Generator | int) 
     return kept.reshape(matrix.shape)
 
 
-def _holds_mark(lengths: Matrix, u: float) -> NDArray[np.bool_]:
+def _holds_mark(lengths: Array, u: float) -> NDArray[np.bool_]:
     """Whether each of the intervals, laid end to end from 0, holds one of 1 - u, 2 - u, ...: floor(end + u) steps."""
     marks = np.floor(np.cumsum(lengths) + u)
     return np.diff(marks, prepend=0.0) > 0
@@ -81,7 +80,7 @@ def expected_sign_rounded(U: ArrayLike, V: ArrayLike) -> NDArray[np.float64]:
     return np.asarray(np.abs(M) * (1 - 2 * np.arccos(np.minimum(cosine, 1.0)) / np.pi))
 
 
-def _as_factors(U: ArrayLike, V: ArrayLike) -> tuple[Matrix, Matrix]:
+def _as_factors(U: ArrayLike, V: ArrayLike) -> tuple[Array, Array]:
     left, right = np.asarray(U, dtype=np.float64), np.asarray(V, dtype=np.float64)
     if left.ndim != 2 or right.ndim != 2 or left.shape[1] != right.shape[1]:
         raise InputError(f"factors must be m x k and n x k; got shapes {left.shape} and {right.shape}.")

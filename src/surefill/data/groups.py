@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-IntArray = NDArray[np.int32] | NDArray[np.int64]
+from surefill.arrays import IntArray
 
 
 @dataclass(frozen=True, eq=False)

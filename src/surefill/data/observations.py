@@ -9,18 +9,12 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from surefill.data.checks import (
-    as_counts,
-    as_indices,
-    as_labels,
-    as_scatter,
-    as_values,
-    resolve_bounds,
-    resolve_shape,
-)
-from surefill.data.groups import Groups, IntArray
+from surefill.arrays import IntArray
+from surefill.data.checks import as_counts, as_indices, as_labels, as_scatter, as_values, resolve_bounds, resolve_shape
+from surefill.data.groups import Groups
 from surefill.data.units import UnitMap
 from surefill.errors import InputError
+from surefill.notebook import table
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -130,7 +124,7 @@ class Observations:
         return text + ")"
 
     def _repr_html_(self) -> str:
-        from surefill.data.display import observations_table
+        from surefill.data.observations import observations_table
 
         return observations_table(self)
 
@@ -219,7 +213,7 @@ class Observations:
     @classmethod
     def from_matrix(cls, matrix: Any, bounds: tuple[float, float] | None = None) -> Observations:
         """From an array with NaN holes, or a scipy sparse matrix or array whose stored entries are the seen ones."""
-        from surefill.data.matrices import from_matrix
+        from surefill.data.containers import from_matrix
 
         return from_matrix(matrix, bounds)
 
@@ -228,7 +222,7 @@ class Observations:
         cls, table: Any, *, row: str, col: str, value: str, bounds: tuple[float, float] | None = None
     ) -> Observations:
         """From a pandas, polars or pyarrow table with one observation per line."""
-        from surefill.data.tables import from_table
+        from surefill.data.containers import from_table
 
         return from_table(table, row=row, col=col, value=value, bounds=bounds)
 
@@ -277,3 +271,25 @@ def _index_of(kind: str, names: NDArray[Any] | None, size: int, labels: ArrayLik
     if unknown.size:
         raise InputError(f"there is no {kind} labelled {wanted[unknown[0]].item()!r}.")
     return index.astype(np.int64)
+
+
+SHOWN = 5
+
+
+def observations_table(seen: Observations) -> str:
+    """How much was seen, and the first few cells by label."""
+    first = np.arange(min(len(seen), SHOWN))
+    rows, cols = seen.rows[first], seen.cols[first]
+    labels = (
+        rows if seen.row_labels is None else seen.row_labels[rows],
+        cols if seen.col_labels is None else seen.col_labels[cols],
+    )
+    lines = list(zip(*labels, seen.values[first].tolist(), seen.counts[first].tolist(), strict=True))
+    (m, n), (low, high) = seen.shape, seen.bounds
+    differing = f"; repeats differ in {seen.disagreements:,} of them" if seen.disagreements else ""
+    more = f" The first {SHOWN}:" if len(seen) > SHOWN else ""
+    sentence = (
+        f"{len(seen):,} of {m * n:,} cells were seen, in {seen.n_draws:,} draws, with values in [{low:g}, {high:g}]"
+        f"{differing}.{more}"
+    )
+    return table(f"Observations of {m:,} rows and {n:,} columns", sentence, (*seen.names, "draws"), lines)

@@ -2,8 +2,7 @@
 
 from surefill.datasets.digits import HiddenDigits, make_hidden_digits
 from surefill.datasets.movielens import load_movielens
-from surefill.datasets.patterns import make_pattern
-from surefill.datasets.synthetic import Simulation, make_blocks, make_low_rank
+from surefill.datasets.synthetic import Simulation, make_blocks, make_low_rank, make_pattern
 
 __all__ = [
     "HiddenDigits",

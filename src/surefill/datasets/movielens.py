@@ -14,9 +14,10 @@ from typing import overload
 
 import numpy as np
 
-from surefill.data import Observations, read_observations
-from surefill.data.files import replacing
+from surefill.data import Observations
 from surefill.errors import InputError, invalid_parameter
+from surefill.io import read_observations
+from surefill.io.files import replacing
 
 ADDRESS = "https://files.grouplens.org/datasets/movielens/{name}.zip"
 FOLD_SIZE = 20_000

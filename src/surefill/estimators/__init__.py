@@ -1,8 +1,8 @@
 """The front door: one estimator, one frozen result, and its file."""
 
+from surefill.estimators.long_table import iterate_table
 from surefill.estimators.partial_completer import PartialCompleter
 from surefill.estimators.result import PartialCompletion
 from surefill.estimators.storage import load, save
-from surefill.estimators.table import iterate_table
 
 __all__ = ["PartialCompleter", "PartialCompletion", "iterate_table", "load", "save"]

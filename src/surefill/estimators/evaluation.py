@@ -10,15 +10,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from surefill import metrics
+from surefill.arrays import Array
 from surefill.completion import BayesianFactorModel, FactorModel
-from surefill.coverage.posterior import PosteriorConfidence
+from surefill.confidence.posterior import PosteriorConfidence
 from surefill.data import Observations
 from surefill.errors import InputError
+from surefill.estimators.fitting import default_tolerance
 from surefill.estimators.partial_completer import PartialCompleter
-from surefill.estimators.pipeline import default_tolerance
 from surefill.loop import ProgressCallback
 
-Array = NDArray[np.float64]
 LEVEL = 0.9
 ENSEMBLE = 5
 

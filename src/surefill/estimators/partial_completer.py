@@ -13,8 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from surefill.data import Observations
 from surefill.errors import InputError, invalid_parameter, is_number, is_seed
-from surefill.estimators.matrix_door import complete_rows, fill
-from surefill.estimators.pipeline import (
+from surefill.estimators.fitting import (
     Pipeline,
     choose_completion,
     choose_confidence,
@@ -22,9 +21,10 @@ from surefill.estimators.pipeline import (
     default_tolerance,
     split_calibration,
 )
+from surefill.estimators.matrix_api import complete_rows, fill
 from surefill.estimators.result import PartialCompletion
+from surefill.guarantee.target_weights import AIMS, Aim
 from surefill.loop import ProgressCallback
-from surefill.risk.propensity import AIMS, Aim
 
 FEWEST_CELLS = 4
 

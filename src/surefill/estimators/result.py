@@ -10,25 +10,24 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from surefill.completion import Completion
-from surefill.coverage.algorithms import Certificate, ExtendableConfidence
-from surefill.coverage.confidence import some_cells
-from surefill.coverage.order import View, plot_confidence
+from surefill.confidence.algorithms import Certificate, ExtendableConfidence
 from surefill.data import Observations
 from surefill.errors import invalid_parameter, is_number
-from surefill.notebook import card
-from surefill.plots import plot_calibration, plot_matrix, plot_risk_coverage
-from surefill.risk import (
+from surefill.guarantee import (
     Calibration,
     ConformalScores,
     Guarantee,
-    Risk,
     Selection,
     SelectionPlan,
     TargetWeights,
     select,
     state_guarantee,
 )
-from surefill.risk.plan import within
+from surefill.guarantee.plan import within
+from surefill.notebook import card
+from surefill.plots import View, plot_calibration, plot_confidence, plot_matrix, plot_risk_coverage
+from surefill.risk import Risk
+from surefill.spaces.confidence_matrix import some_cells
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -20,32 +20,22 @@ from surefill.completion import (
     TableCompletion,
     TraceNormCompletion,
 )
-from surefill.completion.quietness import Quietness
-from surefill.completion.variational import Belief
-from surefill.coverage.algorithms import Certificate, CoverageProgram, PosteriorVariance, SeenRows
-from surefill.coverage.factored_confidence import FactoredConfidence
-from surefill.coverage.new_rows import FittedRows
-from surefill.coverage.posterior import PosteriorConfidence
+from surefill.completion.bayes.noise_precision import Quietness
+from surefill.completion.bayes.variational import Belief
+from surefill.confidence.algorithms import Certificate, CoverageProgram, PosteriorVariance, SeenRows
+from surefill.confidence.new_rows import FittedRows
+from surefill.confidence.posterior import PosteriorConfidence
+from surefill.coverage.linear.factored_confidence import FactoredConfidence
 from surefill.data import Observations, UnitMap
-from surefill.data.archive import read_archive, write_archive
 from surefill.estimators.partial_completer import PartialCompleter
 from surefill.estimators.result import PartialCompletion
+from surefill.guarantee import Calibration, Guarantee, Selection, SelectionPlan, TargetWeights
+from surefill.guarantee.target_weights import GivenPropensity, MarginalPropensity
+from surefill.io.archive import read_archive, write_archive
 from surefill.loop import Status
-from surefill.risk import (
-    Calibration,
-    ConfidenceRisk,
-    FittedRisk,
-    Guarantee,
-    RiskCurve,
-    RiskModel,
-    Selection,
-    SelectionPlan,
-    TargetWeights,
-)
-from surefill.risk.count_variance import CountVariance
-from surefill.risk.cross_fitting import Evidence
+from surefill.risk import ConfidenceRisk, FittedRisk, RiskCurve, RiskModel
+from surefill.risk.cross_fitting import CountVariance, Evidence
 from surefill.risk.noise_factors import NoiseFactors
-from surefill.risk.propensity import GivenPropensity, MarginalPropensity
 
 FORMAT, VERSION = "surefill model", 3
 PARAMETERS = ("tolerance", "delta", "completion", "confidence", "risk", "aim", "propensity", "random_state")

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
+from surefill.arrays import Floats, Indices
 from surefill.kernels.compile import compiled_sums
-
-Floats = NDArray[Any]
-IntArray = NDArray[np.int64]
 
 
 @compiled_sums
 def set_row_terms(
     first: int,
     last: int,
-    starts: IntArray,
-    other: IntArray,
+    starts: Indices,
+    other: Indices,
     target: Floats,
     weight: Floats,
     held: Floats,
@@ -63,7 +58,7 @@ def set_row_terms(
 
 @compiled_sums
 def set_weighted_sums(
-    first: int, last: int, starts: IntArray, order: IntArray, other: IntArray, slopes: Floats, U: Floats, dV: Floats
+    first: int, last: int, starts: Indices, order: Indices, other: Indices, slopes: Floats, U: Floats, dV: Floats
 ) -> None:
     """dV_j = sum of slopes_x u_i over the cells x = (i, j) of a column, listed by ``order``."""
     width = U.shape[1]
@@ -80,8 +75,8 @@ def set_weighted_sums(
 def set_row_terms_reference(
     first: int,
     last: int,
-    starts: IntArray,
-    other: IntArray,
+    starts: Indices,
+    other: Indices,
     target: Floats,
     weight: Floats,
     held: Floats,
@@ -107,7 +102,7 @@ def set_row_terms_reference(
 
 
 def set_weighted_sums_reference(
-    first: int, last: int, starts: IntArray, order: IntArray, other: IntArray, slopes: Floats, U: Floats, dV: Floats
+    first: int, last: int, starts: Indices, order: Indices, other: Indices, slopes: Floats, U: Floats, dV: Floats
 ) -> None:
     """The readable twin of :func:`set_weighted_sums`."""
     for j in range(first, last):

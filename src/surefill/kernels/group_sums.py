@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from surefill.arrays import Array
 from surefill.kernels.compile import compiled, compiled_sums
-
-Array = NDArray[np.float64]
 
 
 @compiled

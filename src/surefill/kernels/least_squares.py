@@ -14,10 +14,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from surefill.arrays import Array, IntArray
 from surefill.kernels.compile import compiled, compiled_sums
-
-Array = NDArray[np.float64]
-IntArray = NDArray[np.int32] | NDArray[np.int64]
 
 
 @compiled_sums

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
+from surefill.arrays import Floats
 from surefill.kernels.compile import compiled, compiled_sums
-
-Floats = NDArray[Any]
 
 
 @compiled_sums

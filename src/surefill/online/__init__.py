@@ -7,8 +7,6 @@ from surefill.online.matrix_predict import BestResponse, GradientAdversary, Matr
 from surefill.online.parameters import game_weights
 from surefill.online.regret import GameRegret
 from surefill.online.simplified import SimplifiedODD
-from surefill.online.stream import StreamingCompleter
-from surefill.online.stream_metrics import StreamMetrics
 
 __all__ = [
     "BestResponse",
@@ -19,8 +17,6 @@ __all__ = [
     "OfflineImplication",
     "OnlineDualDescent",
     "SimplifiedODD",
-    "StreamMetrics",
-    "StreamingCompleter",
     "game_weights",
     "offline_implication",
 ]

@@ -22,12 +22,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from surefill.arrays import Array
 from surefill.errors import InputError, invalid_parameter
-from surefill.online.comparator import ConcaveQuadratic, maximize_over_class
 from surefill.online.exact_game import ExactGame
 from surefill.online.parameters import largest_confidence, rounds_needed
-from surefill.online.regret import MatrixRecord
-from surefill.online.simplex import Array
+from surefill.online.regret import ConcaveQuadratic, MatrixRecord, maximize_over_class
 from surefill.spaces.norms import as_matrix
 
 PRICES = 9

@@ -8,15 +8,13 @@ from typing import Any, Protocol, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from surefill.coverage.confidence import Confidence
-from surefill.data.checks import as_indices
+from surefill.arrays import Array
+from surefill.data.checks import as_indices, checked_cells
 from surefill.errors import invalid_parameter
-from surefill.online.checks import checked_cells
 from surefill.online.exact_game import ExactGame
 from surefill.online.factored_play import FactoredPlay
-from surefill.online.options import OWNER, GameOptions
-
-Array = NDArray[np.float64]
+from surefill.online.parameters import OWNER, GameOptions
+from surefill.spaces.confidence_matrix import Confidence
 
 
 class Game(Protocol):

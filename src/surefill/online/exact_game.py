@@ -7,17 +7,19 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from surefill.coverage.confidence import DenseConfidence
+from surefill.arrays import Array, Indices
 from surefill.errors import InputError
-from surefill.online.confidence_players import ConfidencePlayer, CubePlayer, EntropyPlayer
-from surefill.online.matrix_players import MatrixMultiplicativeWeights, MatrixState
-from surefill.online.options import GameOptions
+from surefill.online.parameters import GameOptions
+from surefill.online.players import (
+    ConfidencePlayer,
+    CubePlayer,
+    EntropyPlayer,
+    MatrixMultiplicativeWeights,
+    MatrixState,
+)
 from surefill.online.regret import GameRegret, MatrixRecord, measure_regret
-from surefill.online.simplex import Array
-
-Indices = NDArray[np.int64]
+from surefill.spaces.confidence_matrix import DenseConfidence
 
 
 @dataclass

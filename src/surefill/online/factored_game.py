@@ -8,12 +8,12 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from surefill.arrays import size_needed, with_capacity
 from surefill.data.checks import as_indices
 from surefill.errors import InputError, invalid_parameter, is_number, is_seed
-from surefill.kernels.stream_game import COLS, ROWS, TIME, GameRules, GameState, grow, play
-from surefill.kernels.stream_random import stream_key
-from surefill.online.stream_arrays import size_needed, with_room
-from surefill.online.stream_confidence import StreamConfidence, payoff
+from surefill.kernels.counter_random import stream_key
+from surefill.kernels.game_play import COLS, ROWS, TIME, GameRules, GameState, grow, play
+from surefill.online.game_confidence import StreamConfidence, payoff
 
 RANDOM_STREAM = 1
 MOST_SUMMED = 20_000_000
@@ -142,11 +142,11 @@ class FactoredGame:
         state = self._state
         needed = min(int(state.clock[TIME]) + new, self.memory)
         self._state = state._replace(
-            U=with_room(state.U, m),
-            V=with_room(state.V, n),
-            born_rows=with_room(state.born_rows, m),
-            born_cols=with_room(state.born_cols, n),
-            sample=with_room(state.sample, needed)[: self.memory],
+            U=with_capacity(state.U, m),
+            V=with_capacity(state.V, n),
+            born_rows=with_capacity(state.born_rows, m),
+            born_cols=with_capacity(state.born_cols, n),
+            sample=with_capacity(state.sample, needed)[: self.memory],
         )
 
     @property

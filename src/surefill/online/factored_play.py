@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from surefill.errors import InputError, invalid_parameter
 from surefill.online.factored_game import FactoredGame
-from surefill.online.options import OWNER, GameOptions
-from surefill.online.stream_confidence import StreamConfidence
+from surefill.online.game_confidence import StreamConfidence
+from surefill.online.parameters import OWNER, GameOptions
 
 
 class FactoredPlay:

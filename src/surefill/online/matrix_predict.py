@@ -14,13 +14,13 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from surefill.arrays import Array
 from surefill.data.observations import Observations
 from surefill.errors import invalid_parameter
-from surefill.online.simplex import Array
-from surefill.spaces.ascent import LinearPayoff, Stage
+from surefill.spaces.augmented_lagrangian import Limits
 from surefill.spaces.classes import MaxNorm
-from surefill.spaces.limits import Limits
-from surefill.spaces.sphere import Spheres
+from surefill.spaces.spheres import Spheres
+from surefill.spaces.stage import LinearPayoff, Stage
 from surefill.spaces.version_space import VersionSpace
 
 Cells = tuple[NDArray[np.int64], NDArray[np.int64]]

@@ -10,11 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import xlogy
 
-from surefill.coverage.confidence import DenseConfidence
+from surefill.arrays import Array
+from surefill.data.checks import checked_cells
 from surefill.errors import invalid_parameter, is_number, is_seed
-from surefill.online.checks import checked_cells
 from surefill.online.matrix_predict import Cells, GradientAdversary, MatrixPredict
-from surefill.online.simplex import Array, project_euclidean
+from surefill.online.projections import project_euclidean
+from surefill.spaces.confidence_matrix import DenseConfidence
 
 
 class SimplifiedODD:

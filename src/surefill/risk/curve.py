@@ -6,14 +6,13 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.isotonic import IsotonicRegression
 
-from surefill.coverage.algorithms import ExtendableConfidence
+from surefill.arrays import Array
+from surefill.confidence.algorithms import ExtendableConfidence
 from surefill.data import Observations
 from surefill.errors import InputError
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

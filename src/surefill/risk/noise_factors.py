@@ -9,11 +9,10 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from surefill.arrays import Array, IntArray
 from surefill.data import Groups
-from surefill.data.groups import IntArray, locate
+from surefill.data.groups import locate
 from surefill.errors import InputError
-
-Array = NDArray[np.float64]
 
 CREDIBILITIES = (*(2.0**power for power in range(15)), 1e9)
 """How many draws the prior may count for; with the last one, rows (or columns) do not differ."""

@@ -11,7 +11,7 @@ from scipy import sparse
 from scipy.linalg import eigh
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
-from surefill.spaces.grams import Matrix
+from surefill.arrays import Array
 from surefill.spaces.version_space import VersionSpace
 
 VERIFIED_SIDE = 6000
@@ -41,11 +41,11 @@ class DualBound:
 
     value: float
     strengths: NDArray[np.float64]
-    directions: Matrix
+    directions: Array
 
 
 def bound_from_response(
-    space: VersionSpace, C: Matrix, U: Matrix, V: Matrix, ball: float, box: Matrix | None = None
+    space: VersionSpace, C: Array, U: Array, V: Array, ball: float, box: Array | None = None
 ) -> DualBound:
     """(K/2) sum(y) + sum|A| + sqrt(beta sum_S Z_x^2 / w_x) >= sup over V of <C, M>, C = B + Z + A.
 
@@ -62,7 +62,7 @@ def bound_from_response(
     return replace(found, value=float(found.value + rest))
 
 
-def bound_over_ball(B: Matrix | Sparse, U: Matrix, V: Matrix, K: float, floor: float = FLOOR) -> DualBound:
+def bound_over_ball(B: Array | Sparse, U: Array, V: Array, K: float, floor: float = FLOOR) -> DualBound:
     """(K/2) sum(y) >= sup of <B, M> over max-norm(M) <= K, read off a response U V' with rows up to sqrt(K) long.
 
     y = ((B v)_i . u_i / K, (B' u)_j . v_j / K) are the multipliers of its rows. With D = diag(y),
@@ -83,7 +83,7 @@ def bound_over_ball(B: Matrix | Sparse, U: Matrix, V: Matrix, K: float, floor: f
     return DualBound(K * min(plain, raised_norm), strengths, directions)
 
 
-def top_singular(B: Matrix | Sparse, count: int = 12) -> tuple[Matrix, NDArray[np.float64], Matrix]:
+def top_singular(B: Array | Sparse, count: int = 12) -> tuple[Array, NDArray[np.float64], Array]:
     """The largest singular values of B, in falling order, with their vectors as columns.
 
     They come from B B' or B'B, whichever is smaller: near an optimum the largest value is as manifold as the
@@ -97,7 +97,7 @@ def top_singular(B: Matrix | Sparse, count: int = 12) -> tuple[Matrix, NDArray[n
     return (vectors, values, others) if wide else (others, values, vectors)
 
 
-def _top_eigen(B: Matrix | Sparse, count: int) -> tuple[NDArray[np.float64], Matrix]:
+def _top_eigen(B: Array | Sparse, count: int) -> tuple[NDArray[np.float64], Array]:
     """The largest eigenvalues of B B', falling, and their vectors; estimates where B has many rows."""
     side = B.shape[0]
     if side <= VERIFIED_SIDE:
@@ -119,13 +119,13 @@ def _top_eigen(B: Matrix | Sparse, count: int) -> tuple[NDArray[np.float64], Mat
     return squares[order], vectors[:, order]
 
 
-def spectral_norm_bound(B: Matrix | Sparse, found: float | None = None) -> float:
+def spectral_norm_bound(B: Array | Sparse, found: float | None = None) -> float:
     """At least |B|_2, with a margin for rounding, or for Lanczos; ``found`` where :func:`top_singular` was asked."""
     norm = float(top_singular(B, 1)[1][0]) if found is None else found
     return norm * (1 + (1e-10 if min(B.shape) <= VERIFIED_SIDE else MARGIN))
 
 
-def _scaled(B: Matrix | Sparse, y: NDArray[np.float64], m: int) -> Matrix | Sparse:
+def _scaled(B: Array | Sparse, y: NDArray[np.float64], m: int) -> Array | Sparse:
     """D1^-1/2 B D2^-1/2."""
     root = np.sqrt(y)
     if isinstance(B, np.ndarray):
@@ -133,13 +133,13 @@ def _scaled(B: Matrix | Sparse, y: NDArray[np.float64], m: int) -> Matrix | Spar
     return sparse.csr_array(sparse.diags_array(1 / root[:m]) @ B @ sparse.diags_array(1 / root[m:]))
 
 
-def _dual_norm(B: Matrix | Sparse, y: NDArray[np.float64], m: int) -> float:
+def _dual_norm(B: Array | Sparse, y: NDArray[np.float64], m: int) -> float:
     """(1/2) sum(y) |D1^-1/2 B D2^-1/2|_2 >= sup of <B, M> over max-norm(M) <= 1, for every y > 0."""
     return 0.5 * float(y.sum()) * spectral_norm_bound(_scaled(B, y, m))
 
 
 def _raise_where_needed(
-    y: NDArray[np.float64], left: Matrix, strengths: NDArray[np.float64], right: Matrix
+    y: NDArray[np.float64], left: Array, strengths: NDArray[np.float64], right: Array
 ) -> NDArray[np.float64] | None:
     """s y + sum_k (s_k - s) |a_k| sum|a_k| over singular values s_k above s, a_k = sqrt(y) (left_k, right_k) / sqrt(2).
 

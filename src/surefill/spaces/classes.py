@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from surefill.arrays import Array
 from surefill.errors import invalid_parameter
-from surefill.spaces.conic import load_cvxpy
-from surefill.spaces.grams import Matrix, bound_dual_max_norm, max_norm_of_factors, trace_norm_of_factors
+from surefill.spaces.conic_model import load_cvxpy
+from surefill.spaces.grams import bound_dual_max_norm, max_norm_of_factors, trace_norm_of_factors
 from surefill.spaces.norms import NormValue, max_norm, trace_norm
 
 
@@ -64,7 +65,7 @@ class MaxNorm:
         """The max-norm of ``M``, certified."""
         return max_norm(M)
 
-    def norm_of_factors(self, U: Matrix, V: Matrix) -> float:
+    def norm_of_factors(self, U: Array, V: Array) -> float:
         """|U|_{2,inf} |V|_{2,inf}, an upper bound on the max-norm of U V^T."""
         return max_norm_of_factors(U, V)
 
@@ -72,7 +73,7 @@ class MaxNorm:
         """diag(G) <= lambda K, as a cvxpy constraint."""
         return load_cvxpy().diag(gram) <= scale * self.K
 
-    def bound_dual_norm(self, B: Matrix, multipliers: NDArray[np.float64]) -> float:
+    def bound_dual_norm(self, B: Array, multipliers: NDArray[np.float64]) -> float:
         """At least sup of <B, M> over max-norm(M) <= 1; ``multipliers`` are twice those of ``limit_gram``."""
         return bound_dual_max_norm(B, multipliers)
 
@@ -111,7 +112,7 @@ class TraceNorm:
         """The trace norm of ``M``, certified."""
         return trace_norm(M)
 
-    def norm_of_factors(self, U: Matrix, V: Matrix) -> float:
+    def norm_of_factors(self, U: Array, V: Array) -> float:
         """|U|_F |V|_F, an upper bound on the trace norm of U V^T."""
         return trace_norm_of_factors(U, V)
 
@@ -119,7 +120,7 @@ class TraceNorm:
         """trace(G) <= 2 lambda tau, as a cvxpy constraint."""
         return load_cvxpy().trace(gram) <= 2 * scale * self.tau
 
-    def bound_dual_norm(self, B: Matrix, multipliers: NDArray[np.float64]) -> float:
+    def bound_dual_norm(self, B: Array, multipliers: NDArray[np.float64]) -> float:
         """|B|_2 = sup of <B, M> over trace-norm(M) <= 1; no multiplier is needed."""
         return float(np.linalg.norm(B, 2))
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-Matrix = NDArray[np.float64]
+from surefill.arrays import Array
 
 
-def factor_gram(W1: Matrix, M: Matrix, W2: Matrix) -> tuple[Matrix, Matrix]:
+def factor_gram(W1: Array, M: Array, W2: Array) -> tuple[Array, Array]:
     """U, V with [U; V] [U; V]^T = [[W1, M], [M^T, W2]] + s I, so that U V^T = M whatever W1 and W2 are.
 
     s >= 0 is the smallest shift that makes the sum positive semidefinite.
@@ -18,7 +18,7 @@ def factor_gram(W1: Matrix, M: Matrix, W2: Matrix) -> tuple[Matrix, Matrix]:
     return F[: len(M)], F[len(M) :]
 
 
-def bound_dual_max_norm(B: Matrix, y: NDArray[np.float64]) -> float:
+def bound_dual_max_norm(B: Array, y: NDArray[np.float64]) -> float:
     """(1/2) sum(y + s) >= sup of <B, M> over max-norm(M) <= 1, if diag(y + s) - [[0, B], [B^T, 0]] is PSD.
 
     s is the smallest shift of y that makes it so. With M = U V^T and rows of U, V at most 1 long, the product
@@ -30,11 +30,11 @@ def bound_dual_max_norm(B: Matrix, y: NDArray[np.float64]) -> float:
     return float(np.sum(y + shift)) / 2
 
 
-def max_norm_of_factors(U: Matrix, V: Matrix) -> float:
+def max_norm_of_factors(U: Array, V: Array) -> float:
     """|U|_{2,inf} |V|_{2,inf} >= max-norm(U V^T) (the paper's definition of the max-norm)."""
     return float(np.linalg.norm(U, axis=1).max() * np.linalg.norm(V, axis=1).max())
 
 
-def trace_norm_of_factors(U: Matrix, V: Matrix) -> float:
+def trace_norm_of_factors(U: Array, V: Array) -> float:
     """|U|_F |V|_F >= trace-norm(U V^T)."""
     return float(np.linalg.norm(U) * np.linalg.norm(V))

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from surefill.arrays import Array
 from surefill.errors import InputError
-from surefill.spaces.conic import attempts, check_size, first_tight, load_cvxpy, plan_for
-from surefill.spaces.grams import Matrix, factor_gram, max_norm_of_factors, trace_norm_of_factors
+from surefill.spaces.conic_model import attempts, check_size, first_tight, load_cvxpy, plan_for
+from surefill.spaces.grams import factor_gram, max_norm_of_factors, trace_norm_of_factors
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,9 +37,9 @@ class NormValue:
 
     lower: float
     upper: float
-    left: Matrix
-    right: Matrix
-    witness: Matrix
+    left: Array
+    right: Array
+    witness: Array
 
     @property
     def value(self) -> float:
@@ -84,7 +85,7 @@ def trace_norm(M: ArrayLike) -> NormValue:
     return NormValue(lower, max(lower, trace_norm_of_factors(U, V)), U, V, P @ Qt)
 
 
-def as_matrix(given: ArrayLike, name: str, shape: tuple[int, int] | None = None) -> Matrix:
+def as_matrix(given: ArrayLike, name: str, shape: tuple[int, int] | None = None) -> Array:
     """``given`` as a finite two-dimensional array of floats, of ``shape`` when that is told."""
     try:
         array = np.array(given, dtype=np.float64)
@@ -101,7 +102,7 @@ def as_matrix(given: ArrayLike, name: str, shape: tuple[int, int] | None = None)
     return array
 
 
-def _max_norm_bounds(A: Matrix, size: float) -> Iterator[NormValue]:
+def _max_norm_bounds(A: Array, size: float) -> Iterator[NormValue]:
     """Certified bounds from each attempt at the semidefinite program for A / size."""
     cp = load_cvxpy()
     m, n = A.shape

@@ -9,15 +9,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from surefill.arrays import Array
 from surefill.data.observations import Observations
 from surefill.errors import InputError, invalid_parameter
 from surefill.spaces.classes import MatrixClass, MaxNorm
-from surefill.spaces.conic import SIZE_LIMIT, ScaledMember, attempts, check_size, first_tight, load_cvxpy, plan_for
-from surefill.spaces.grams import Matrix
+from surefill.spaces.conic_model import (
+    SIZE_LIMIT,
+    ScaledMember,
+    attempts,
+    check_size,
+    first_tight,
+    load_cvxpy,
+    plan_for,
+)
 from surefill.spaces.norms import as_matrix
 
 if TYPE_CHECKING:
-    from surefill.spaces.factored import FactoredAdversary
+    from surefill.spaces.separation_oracle import FactoredAdversary
 
 TOLERANCE = 1e-6
 """How far over a limit a matrix may be and still count as a member."""
@@ -73,13 +81,13 @@ class Adversary:
     True
     """
 
-    matrix: Matrix
+    matrix: Array
     value: float
     mean: float
     bound: float
 
     @classmethod
-    def against(cls, C: Matrix, M: Matrix, bound: float) -> Adversary:
+    def against(cls, C: Array, M: Array, bound: float) -> Adversary:
         """<C, M> and <C, M> / |C| of a member ``M``; the mean is NaN where C is zero everywhere."""
         value, total = float(np.sum(C * M)), float(C.sum())
         frozen = M.view()
@@ -125,7 +133,7 @@ class VersionSpace:
         """(m, n) of the observed matrix."""
         return self.observations.shape
 
-    def mean_square(self, M: Matrix) -> float:
+    def mean_square(self, M: Array) -> float:
         """sum_S w_x M_x^2, the paper's loss of M against zero on the sample."""
         seen = self.observations
         return float(np.sum(seen.weights * M[seen.rows, seen.cols] ** 2))
@@ -152,7 +160,7 @@ class VersionSpace:
         ``C`` is a matrix, a confidence, or anything with ``block(rows, cols)`` and ``coverage``.
         """
         if not self._conic_reaches():
-            from surefill.spaces.factored import best_responses
+            from surefill.spaces.separation_oracle import best_responses
 
             given = C if hasattr(C, "block") else self._checked(C)
             return best_responses(self, given, starts=starts, rng=np.random.default_rng(random_state))[0]
@@ -163,7 +171,7 @@ class VersionSpace:
         adversaries = self._adversaries(weights / size, weights)
         return first_tight(adversaries, lambda found: found.bound - found.value, 2e-5 * float(weights.sum()))
 
-    def _checked(self, C: ArrayLike) -> Matrix:
+    def _checked(self, C: ArrayLike) -> Array:
         weights = as_matrix(C, "C", self.shape)
         if weights.min() < 0:
             raise InputError(f"C must be non-negative; its smallest entry is {weights.min():g}.")
@@ -176,7 +184,7 @@ class VersionSpace:
             return True
         return self.matrix_class.rank is None and max(self.shape) <= SIZE_LIMIT
 
-    def _adversaries(self, scaled: Matrix, C: Matrix) -> Iterator[Adversary]:
+    def _adversaries(self, scaled: Array, C: Array) -> Iterator[Adversary]:
         """A certified adversary from each attempt at the conic program; ``scaled`` is C / max(C)."""
         cp = load_cvxpy()
         model = ScaledMember(self, 1.0)

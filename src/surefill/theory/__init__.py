@@ -1,7 +1,9 @@
-"""What the paper proves, in numbers: parameters, sample sizes, constants, and the hardness of its first program."""
+"""What the paper proves: sample sizes and parameters, the offline algorithms with their theorems, and hardness."""
 
 from surefill.theory.cliques import CliqueAnswer, CliqueInstance, clique_instance
-from surefill.theory.samples import (
+from surefill.theory.conditions import Condition, TheoremGuarantee
+from surefill.theory.offline import OfflineCompletion, complete_partially
+from surefill.theory.sample_sizes import (
     LARGEST_ERROR,
     PROGRAMS,
     ProgramParameters,
@@ -23,11 +25,15 @@ __all__ = [
     "PROGRAMS",
     "CliqueAnswer",
     "CliqueInstance",
+    "Condition",
+    "OfflineCompletion",
     "ProgramParameters",
     "SampleSize",
+    "TheoremGuarantee",
     "achievable_eps",
     "clique_instance",
     "compare_draws",
+    "complete_partially",
     "efficient_parameters",
     "inefficient_parameters",
     "max_norm_of_rank",

@@ -1,0 +1,48 @@
+"""Names for kinds of arrays, arrays that grow, and ranges of rows: what packages of every layer share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+Floats = NDArray[Any]
+"""Single or double precision."""
+
+Indices = NDArray[np.int64]
+IntArray = NDArray[np.int32] | NDArray[np.int64]
+
+SMALLEST_CAPACITY = 16
+"""Rows that a growing array starts with, so that the first few do not copy it each."""
+
+BLOCK_CELLS = 4_000_000
+"""Cells of a block of rows: 32 MB in double precision, beyond the caches and small beside the memory."""
+
+
+def row_blocks(m: int, n: int, cells: int = BLOCK_CELLS) -> list[slice]:
+    """Consecutive ranges of the m rows that hold about ``cells`` of the m x n cells each.
+
+    >>> row_blocks(5, 10, cells=20)
+    [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
+    """
+    step = max(1, cells // max(1, n))
+    return [slice(first, min(m, first + step)) for first in range(0, m, step)]
+
+
+def with_capacity(array: NDArray[Any], size: int) -> NDArray[Any]:
+    """``array`` itself if it has ``size`` rows, else a copy of twice the length, padded with zeros.
+
+    Doubling makes a new row cost a constant on average.
+    """
+    if len(array) >= size:
+        return array
+    longer = np.zeros((max(size, 2 * len(array), SMALLEST_CAPACITY), *array.shape[1:]), array.dtype)
+    longer[: len(array)] = array
+    return longer
+
+
+def size_needed(index: Indices, present: int) -> int:
+    """How many rows there are once the rows ``index`` are."""
+    return max(present, int(index.max()) + 1) if len(index) else present

@@ -1,0 +1,1 @@
+"""The Bayesian factor model: variational posteriors of factors, biases and noise."""

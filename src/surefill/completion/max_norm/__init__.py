@@ -1,0 +1,1 @@
+"""Completion over the max-norm ball (the paper's full completion)."""

@@ -1,0 +1,1 @@
+"""MP 2, the linear coverage program: solvers, certificates and results."""

@@ -1,0 +1,1 @@
+"""MP 1, the quadratic coverage program, bracketed from both sides."""

@@ -1,0 +1,155 @@
+"""Observations from a table in memory: pandas, polars or pyarrow."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from surefill.data.labels import Axis, index_integers, index_names
+from surefill.data.observations import Observations
+from surefill.errors import InputError
+
+Entries = tuple[NDArray[Any], NDArray[Any], NDArray[np.float64], tuple[int, int]]
+
+
+def from_matrix(matrix: Any, bounds: tuple[float, float] | None = None) -> Observations:
+    """Observations from a two-dimensional array with NaN (or masked) holes, or from a sparse matrix.
+
+    Every stored entry of a sparse matrix was seen, zeros included, except stored NaN; entries stored twice
+    are two draws of one cell.
+    """
+    read = _stored_entries if sparse.issparse(matrix) else _array_entries
+    rows, cols, values, (m, n) = read(matrix)
+    infinite = np.flatnonzero(np.isinf(values))
+    if infinite.size:
+        first = infinite[0]
+        where = f"({rows[first]}, {cols[first]})"
+        raise InputError(f"the matrix must hold finite numbers; entry {where} is {values[first]}.")
+    seen = ~np.isnan(values)
+    if not seen.any():
+        raise InputError(f"the {m} x {n} matrix holds no observations: at least one entry must be seen.")
+    return Observations(rows[seen], cols[seen], values[seen], (m, n), bounds)
+
+
+def _check_dimensions(count: int) -> None:
+    if count != 2:
+        raise InputError(f"a matrix must have two dimensions; got {count}.")
+
+
+def _as_floats(values: NDArray[Any]) -> NDArray[np.float64]:
+    if values.dtype.kind not in "biufO":
+        raise InputError(f"a matrix must hold real numbers; got {values.dtype}.")
+    try:
+        return values.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"a matrix must hold real numbers: {error}.") from None
+
+
+def _array_entries(matrix: Any) -> Entries:
+    array = np.ma.asarray(matrix)
+    _check_dimensions(array.ndim)
+    values = _as_floats(array.data)
+    rows, cols = np.nonzero(~np.isnan(values) & ~np.ma.getmaskarray(array))
+    return rows, cols, values[rows, cols], (array.shape[0], array.shape[1])
+
+
+def _stored_entries(matrix: Any) -> Entries:
+    _check_dimensions(matrix.ndim)
+    if matrix.format == "dia":
+        return _stored_diagonals(matrix)
+    entries = matrix.tocoo()
+    return entries.row, entries.col, _as_floats(entries.data), matrix.shape
+
+
+def _stored_diagonals(matrix: Any) -> Entries:
+    """All entries of the stored diagonals; scipy's own conversion drops their zeros."""
+    m, n = matrix.shape
+    cols = np.broadcast_to(np.arange(matrix.data.shape[1]), matrix.data.shape)
+    rows = cols - matrix.offsets[:, None]
+    inside = (rows >= 0) & (rows < m) & (cols < n)
+    return rows[inside], cols[inside], _as_floats(matrix.data[inside]), (m, n)
+
+
+def from_table(
+    table: Any, *, row: str, col: str, value: str, bounds: tuple[float, float] | None = None
+) -> Observations:
+    """Observations from a pandas, polars or pyarrow table with one observation per line.
+
+    Parameters
+    ----------
+    row, col : columns of ids: integers, strings or categories.
+    value : column of numbers.
+    bounds : (low, high), the range values may take; the range seen when not given.
+    """
+    return observations_from_columns(table, (row, col, value), bounds, "the table")
+
+
+def observations_from_columns(
+    table: Any, columns: tuple[str, str, str], bounds: tuple[float, float] | None, source: str
+) -> Observations:
+    """Observations from the (row, col, value) ``columns`` of a table; ``source`` is what errors call it."""
+    frame = _as_frame(table, source)
+    for name in columns:
+        if name not in frame.columns:
+            there = ", ".join(repr(column) for column in frame.columns)
+            raise InputError(f"{source} has no column {name!r}; its columns are {there}.")
+    if len(frame) == 0:
+        raise InputError(f"{source} holds no observations: at least one line is needed.")
+    series = [_without_nulls(frame.get_column(name), source) for name in columns]
+    rows, cols = _ids(series[0], source), _ids(series[1], source)
+    values = _numbers(series[2], source)
+    return Observations(
+        rows.codes, cols.codes, values, bounds=bounds, row_labels=rows.labels, col_labels=cols.labels, names=columns
+    )
+
+
+def _as_frame(table: Any, source: str) -> nw.DataFrame[Any]:
+    try:
+        return nw.from_native(table, eager_only=True)
+    except TypeError:
+        kind = f"{type(table).__module__}.{type(table).__qualname__}"
+        raise InputError(f"{source} must be a pandas, polars or pyarrow table in memory; got a {kind}.") from None
+    except nw.exceptions.DuplicateError:
+        raise InputError(f"{source} must have columns of different names; some names occur twice.") from None
+
+
+def _without_nulls(series: nw.Series[Any], source: str) -> nw.Series[Any]:
+    missing = series.is_null()
+    if missing.any():
+        first, count = int(np.argmax(missing.to_numpy())), int(missing.sum())
+        raise InputError(
+            f"{source} lacks {count} of the entries of column {series.name!r}, the first in line {first} "
+            "counted from 0; leave unseen entries out."
+        )
+    return series
+
+
+def _numbers(series: nw.Series[Any], source: str) -> NDArray[np.float64]:
+    if not (series.dtype.is_numeric() or series.dtype == nw.Boolean):
+        raise InputError(f"{source} must hold numbers in column {series.name!r}; they are {series.dtype}.")
+    values: NDArray[np.float64] = series.cast(nw.Float64).to_numpy()
+    bad = np.flatnonzero(~np.isfinite(values))
+    if bad.size:
+        raise InputError(
+            f"{source} must hold finite numbers in column {series.name!r}; line {bad[0]} counted from 0 is "
+            f"{values[bad[0]]}: leave unseen entries out."
+        )
+    return values
+
+
+def _ids(series: nw.Series[Any], source: str) -> Axis:
+    if series.dtype.is_integer():
+        return index_integers(series.to_numpy())
+    items = series.to_list()
+    if all(isinstance(item, str) for item in items):
+        number = {name: code for code, name in enumerate(dict.fromkeys(items))}
+        return index_names(list(number), np.fromiter(map(number.__getitem__, items), dtype=np.int64, count=len(items)))
+    if all(isinstance(item, int) and not isinstance(item, bool) for item in items):
+        return index_integers(np.array(items, dtype=np.int64))
+    raise InputError(
+        f"{source} must hold integers or strings as ids in column {series.name!r}; they are {series.dtype}."
+    )

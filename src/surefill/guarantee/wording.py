@@ -1,0 +1,66 @@
+"""The promise in words."""
+
+from __future__ import annotations
+
+from surefill.guarantee.plan import SelectionPlan
+from surefill.guarantee.selection import Guarantee, Selection
+from surefill.guarantee.target_weights import MarginalPropensity, TargetWeights
+
+TARGETS = {
+    "observed": "entries drawn like the observed ones",
+    "unobserved": "all entries that were not observed",
+    "all": "all entries that the model was not fitted on",
+}
+
+
+def state_guarantee(
+    plan: SelectionPlan, selection: Selection, weights: TargetWeights, bounds: tuple[float, float]
+) -> Guarantee:
+    """What :func:`surefill.guarantee.selection.select` shows, over which entries, under which conditions.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from surefill.risk import Calibration, select
+    >>> plan = SelectionPlan(
+    ...     tolerance=0.5, delta=0.1, largest_loss=4.0, floor=0.2, n_calibration=200, n_observed=1000,
+    ...     reference=np.linspace(0.1, 1.0, 800), reference_share=1.0,
+    ... )
+    >>> rng = np.random.default_rng(0)
+    >>> risk = rng.uniform(0.1, 1.0, 200)
+    >>> calibration = Calibration(risk, np.ones(200), np.minimum(risk * rng.chisquare(1, 200), 4.0), np.ones(200))
+    >>> weights = TargetWeights("observed", 0.2, None, 1.0)
+    >>> state_guarantee(plan, select(plan, calibration), weights, bounds=(-1.0, 1.0)).promised
+    True
+    """
+    target, (low, high) = TARGETS[weights.aim], bounds
+    if selection.empty:
+        sentence = f"Nothing is promised, for nothing is kept. {selection.finding}"
+    else:
+        sentence = (
+            f"With probability at least {1 - plan.delta:g} over the draw of the {plan.n_calibration:,} calibration "
+            f"entries, the mean squared error of the kept set is at most {plan.tolerance:.4g}. No refitting followed: "
+            "the values, risks and confidences given are those of the model that was tested."
+        )
+    holds_over = (
+        f"It holds over {target}, restricted to the kept set, each cell counted once, if cells are observed "
+        f"independently of one another and values lie in [{low:g}, {high:g}]."
+    )
+    if weights.propensity is not None:
+        estimated = isinstance(weights.propensity, MarginalPropensity)
+        source = "estimated from how often each row and column is observed" if estimated else "as given"
+        holds_over += (
+            f" It rests on the chances of being observed {source}; entries so rare that their weight exceeds "
+            f"{weights.largest:.3g} count with that weight only."
+        )
+    return Guarantee(not selection.empty, plan.delta, sentence, holds_over, _not_promised(weights))
+
+
+def _not_promised(weights: TargetWeights) -> str:
+    elsewhere = (
+        "Nothing is promised about entries that are drawn differently, such as those never observed at all; confidence "
+        "keeps out what the observations do not support. "
+        if weights.aim == "observed"
+        else ""
+    )
+    return f"{elsewhere}Nothing is promised about any single entry, nor about rows that were not there when fitting."

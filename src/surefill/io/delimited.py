@@ -1,0 +1,253 @@
+"""A delimited text file as bytes, from which columns of numbers and of ids are read."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from surefill.data.labels import Axis, index_integers, index_names
+from surefill.errors import InputError, invalid_parameter
+from surefill.kernels import tokenizer as kernels
+from surefill.kernels.compile import n_cores, workers
+
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+DELIMITERS = ("::", "\t", ",", ";", "|", " ")
+RECORDS_TO_GUESS_FROM = 20
+SMALLEST_PART = 1 << 20
+WINDOW = 1 << 16
+
+
+class _Scan(NamedTuple):
+    """Outcome of `kernels.tokenize`, the spans cut to the records found."""
+
+    starts: NDArray[np.int64]
+    ends: NDArray[np.int64]
+    fields: int
+    offset: int
+    status: int
+
+
+def _scan(
+    text: NDArray[np.uint8],
+    begin: int,
+    delimiter: tuple[int, int],
+    positions: Sequence[int] = (),
+    room: int = 1,
+    expected: int = 0,
+) -> _Scan:
+    wanted = np.array(positions, dtype=np.int64)
+    starts, ends = np.empty((2, len(wanted), room), dtype=np.int64)
+    records, fields, offset, status = kernels.tokenize(text, begin, delimiter, expected, wanted, starts, ends)
+    return _Scan(starts[:, :records], ends[:, :records], fields, offset, status)
+
+
+class TextFile:
+    """A text file of records with the same number of fields each, its delimiter known or guessed.
+
+    Attributes
+    ----------
+    path : the file, as errors name it.
+    fields : the texts of the first record, which may be a header.
+    """
+
+    def __init__(self, path: Path, delimiter: str | None, text: NDArray[np.uint8] | None = None) -> None:
+        self.path = path
+        self._text = _load_bytes(path) if text is None else text
+        self._begin = 3 if self._text[:3].tobytes() == BYTE_ORDER_MARK else 0
+        if kernels.count_bytes(self._text, 0):
+            raise InputError(f"{path} is not a text file: it holds zero bytes, and UTF-8 text is expected.")
+        given = _delimiter_bytes(delimiter) if delimiter is not None else None
+        self._delimiter = given or self._guess_delimiter()
+        self.fields = self._first_record()
+        if not self.fields:
+            raise InputError(f"{path} is empty: one observation per line is expected.")
+
+    def columns(self, positions: Sequence[int], header: bool) -> TextColumns:
+        """The fields at ``positions`` of every record, the first left out if it is a ``header``."""
+        begin = self.records_begin(header)
+
+        def scan_part(first: int, last: int) -> _Scan:
+            lines = kernels.count_bytes(self._text[first:last], kernels.NEWLINE) + 1
+            return _scan(self._text[:last], first, self._delimiter, positions, lines, len(self.fields))
+
+        cuts = self._cuts(begin)
+        scans = list(workers().map(scan_part, cuts[:-1], cuts[1:]))
+        for scan in scans:
+            if scan.status != kernels.COMPLETE:
+                raise self._error(scan, len(self.fields))
+        if not any(scan.starts.shape[1] for scan in scans):
+            raise InputError(f"{self.path} holds a header and no observations: at least one line must follow.")
+        return TextColumns(self.path, self._text, [(scan.starts, scan.ends) for scan in scans])
+
+    def records_begin(self, header: bool) -> int:
+        """The offset at which the records begin, after a byte order mark and a ``header``."""
+        return self._scan(self._begin, room=1).offset if header else self._begin
+
+    def further(self, text: NDArray[np.uint8], positions: Sequence[int], lines_before: int) -> TextColumns:
+        """The fields at ``positions`` of more text of the same layout, which follows ``lines_before`` lines."""
+        lines = kernels.count_bytes(text, kernels.NEWLINE) + 1
+        scan = _scan(text, 0, self._delimiter, positions, lines, len(self.fields))
+        if scan.status != kernels.COMPLETE:
+            raise self._error(scan, len(self.fields), lines_before + _line_at(text, scan.offset))
+        return TextColumns(self.path, text, [(scan.starts, scan.ends)], lines_before)
+
+    def _cuts(self, begin: int) -> list[int]:
+        """Offsets of line starts that cut the text into one part per core; quotes may span lines, so none then."""
+        size = len(self._text)
+        if size - begin < SMALLEST_PART or kernels.count_bytes(self._text, kernels.QUOTE):
+            return [begin, size]
+        goals = np.linspace(begin, size, n_cores() + 1)[1:-1].astype(int).tolist()
+        return [begin, *(_next_line(self._text, goal) for goal in goals), size]
+
+    def _scan(self, begin: int, positions: Sequence[int] = (), room: int = 1, expected: int = 0) -> _Scan:
+        return _scan(self._text, begin, self._delimiter, positions, room, expected)
+
+    def _guess_delimiter(self) -> tuple[int, int]:
+        """The first candidate that splits the first lines into three fields or more, or comes nearest."""
+
+        def fitness(delimiter: tuple[int, int]) -> tuple[bool, bool, int]:
+            fields = _scan(self._text, self._begin, delimiter, room=1).fields
+            status = _scan(self._text, self._begin, delimiter, room=RECORDS_TO_GUESS_FROM).status
+            return fields >= 3, status == kernels.COMPLETE, min(fields, 3)
+
+        return max(map(_delimiter_bytes, DELIMITERS), key=fitness)
+
+    def _first_record(self) -> list[str]:
+        scan = self._scan(self._begin)
+        if scan.status != kernels.COMPLETE:
+            raise self._error(scan, scan.fields)
+        scan = self._scan(self._begin, range(scan.fields))
+        spans = zip(scan.starts.ravel().tolist(), scan.ends.ravel().tolist(), strict=True)
+        return _decode([_content(self._text, start, end) for start, end in spans])
+
+    def _error(self, scan: _Scan, expected: int, line: int | None = None) -> InputError:
+        found = "1 field" if scan.fields == 1 else f"{scan.fields} fields"
+        problem = {
+            kernels.RAGGED: f"{expected} fields are expected, as in the first line; there are {found}.",
+            kernels.UNCLOSED_QUOTE: 'a quote (") is opened and never closed.',
+            kernels.TEXT_AFTER_QUOTE: 'text follows a closing quote ("); quotes within must be doubled.',
+        }[scan.status]
+        return InputError(f"{self.path}, line {line or _line_at(self._text, scan.offset)}: {problem}")
+
+
+Spans = tuple[NDArray[np.int64], NDArray[np.int64]]
+
+
+class TextColumns:
+    """Columns of a text file as spans of its bytes, ``text[starts[c, r]:ends[c, r]]`` for record r of each part."""
+
+    def __init__(self, path: Path, text: NDArray[np.uint8], parts: list[Spans], lines_before: int = 0) -> None:
+        self.path = path
+        self._text, self._parts, self._lines_before = text, parts, lines_before
+
+    @property
+    def count(self) -> int:
+        """How many records there are."""
+        return sum(starts.shape[1] for starts, _ in self._parts)
+
+    def where(self, record: int) -> str:
+        """The file and line of a record, to begin a sentence with."""
+        return f"{self.path}, line {self._lines_before + _line_at(self._text, self._span(0, record)[0])}"
+
+    def _span(self, column: int, record: int) -> tuple[int, int]:
+        for starts, ends in self._parts:
+            if record < starts.shape[1]:
+                return int(starts[column, record]), int(ends[column, record])
+            record -= starts.shape[1]
+        raise IndexError(record)
+
+    def _content_of(self, column: int, record: int) -> bytes:
+        return _content(self._text, *self._span(column, record))
+
+    def numbers(self, column: int) -> NDArray[np.float64]:
+        """A column of finite numbers, in whatever notation Python's ``float`` reads."""
+        parse = kernels.parse_decimals
+        parts = workers().map(lambda part: parse(self._text, part[0][column], part[1][column]), self._parts)
+        values = np.concatenate(list(parts))
+        for record in np.flatnonzero(np.isnan(values)).tolist():
+            written = self._content_of(column, record)
+            try:
+                values[record] = float(written)
+            except ValueError:
+                raise self._bad_value(record, written, "is not a number") from None
+            if not np.isfinite(values[record]):
+                raise self._bad_value(record, written, "is not finite")
+        return values
+
+    def _bad_value(self, record: int, written: bytes, problem: str) -> InputError:
+        (shown,) = _decode([written])
+        value = f"the value {shown!r} {problem}" if shown else "the value is empty"
+        return InputError(f"{self.where(record)}: {value}; a finite number is expected, unseen entries left out.")
+
+    def ids(self, *columns: int) -> list[Axis]:
+        """Columns of ids, each integers if all are canonical integers, names otherwise."""
+        return list(workers().map(self._axis, columns))
+
+    def _axis(self, column: int) -> Axis:
+        integers = [kernels.parse_integers(self._text, starts[column], ends[column]) for starts, ends in self._parts]
+        if all(parsed == len(values) for values, parsed in integers):
+            return index_integers(np.concatenate([values for values, _ in integers]))
+        starts, ends = (np.concatenate([part[side][column] for part in self._parts]) for side in (0, 1))
+        codes, firsts = kernels.factorize_spans(self._text, starts, ends)
+        names = _decode([self._content_of(column, record) for record in firsts.tolist()])
+        if "" in names:
+            first = int(firsts[names.index("")])
+            raise InputError(f"{self.where(first)}: an id is empty; every row and column needs one.")
+        return index_names(names, codes)
+
+
+def _load_bytes(path: Path) -> NDArray[np.uint8]:
+    try:
+        if path.suffix.lower() == ".gz":
+            with gzip.open(path) as file:
+                return np.frombuffer(file.read(), dtype=np.uint8)
+        if path.stat().st_size == 0 or not path.is_file():
+            return np.frombuffer(path.read_bytes(), dtype=np.uint8)
+        return np.asarray(np.memmap(path, dtype=np.uint8, mode="r"))
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise InputError(f"{path} is damaged and cannot be decompressed as gzip: {error}.") from None
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}.") from None
+
+
+def _delimiter_bytes(delimiter: str) -> tuple[int, int]:
+    encoded = delimiter.encode()
+    if not 1 <= len(encoded) <= 2 or any(byte in b'"\r\n' for byte in encoded):
+        expected = "one or two characters other than quotes and line ends"
+        raise invalid_parameter("read_observations", "delimiter", expected, delimiter)
+    return encoded[0], encoded[1] if len(encoded) == 2 else -1
+
+
+def _next_line(text: NDArray[np.uint8], at: int) -> int:
+    """Where the line after the one at ``at`` begins, or the end of the text."""
+    while at < len(text):
+        found = text[at : at + WINDOW].tobytes().find(b"\n")
+        if found >= 0:
+            return at + found + 1
+        at += WINDOW
+    return len(text)
+
+
+def _line_at(text: NDArray[np.uint8], offset: int) -> int:
+    return kernels.count_bytes(text[:offset], kernels.NEWLINE) + 1
+
+
+def _content(text: NDArray[np.uint8], start: int, end: int) -> bytes:
+    """What a span says: quotes removed, doubled quotes undone, surrounding blanks stripped."""
+    written = text[start:end].tobytes()
+    if written.startswith(b'"'):
+        written = written[1:-1].replace(b'""', b'"')
+    return written.strip(b" \t")
+
+
+def _decode(texts: list[bytes]) -> list[str]:
+    try:
+        return [text.decode() for text in texts]
+    except UnicodeDecodeError:
+        return [text.decode("latin-1") for text in texts]

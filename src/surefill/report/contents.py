@@ -1,0 +1,149 @@
+"""Everything that a report says, as plain numbers and sentences, before any of it becomes a page."""
+
+from __future__ import annotations
+
+import platform
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from surefill import __version__
+from surefill.arrays import Array, Indices
+from surefill.confidence.algorithms import Certificate
+from surefill.data import Observations
+from surefill.estimators import PartialCompleter
+from surefill.guarantee import Guarantee, Selection
+from surefill.guarantee.wording import TARGETS
+from surefill.metrics import CalibrationTable, calibration_by_decile
+from surefill.plots import co_cluster, ordered
+from surefill.report.heat_map import HeatMap, draw_heat_map
+from surefill.report.outcomes import Curve, Outcome, Trust, outcomes, risk_coverage, trust_by_column, trust_by_row
+from surefill.spaces.confidence_matrix import some_cells
+
+
+def order_of(observations: Observations, by_row: Array, by_col: Array) -> tuple[Indices, Indices]:
+    """Rows and columns in the order to show them, given the mean confidence of each."""
+    row_groups, col_groups = co_cluster(seen_pattern(observations))
+    return ordered(row_groups, by_row), ordered(col_groups, by_col)
+
+
+def seen_pattern(observations: Observations) -> sparse.coo_array:
+    """1 at each observed cell."""
+    return sparse.coo_array((np.ones(len(observations)), (observations.rows, observations.cols)), observations.shape)
+
+
+CELLS_DRAWN = 200_000
+DECILES = 10
+PACKAGES = ("numpy", "scipy", "numba", "scikit-learn")
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """The rows, or the columns: what they are called, their labels where they have any, and the trust in each."""
+
+    name: str
+    labels: NDArray[Any] | None
+    trust: Trust
+
+    def label(self, index: int) -> str:
+        """The name of one row or column; its number from 0 where it has none."""
+        return str(index if self.labels is None else self.labels[index])
+
+    def __len__(self) -> int:
+        return len(self.trust.kept)
+
+
+@dataclass(frozen=True, eq=False)
+class ReportContents:
+    """What was asked and found.
+
+    Attributes
+    ----------
+    value_name : what values are called.
+    n_observed : how many cells were seen.
+    target : which entries the promise is about.
+    kept_share, filled_share : share of all cells that are kept, and of those not observed; estimated from
+        ``n_drawn`` cells drawn at random unless that is all of them.
+    outcomes : what other tolerances would keep, in rising order of the tolerance, and the one asked for.
+    curve : the sets that could be kept.
+    overall_error : mean squared error of all calibration entries, kept or not.
+    deciles : predicted risk and seen error of the calibration entries.
+    parameters : how the completer was asked, as Python.
+    """
+
+    rows: Side
+    columns: Side
+    value_name: str
+    n_observed: int
+    n_drawn: int
+    target: str
+    kept_share: float
+    filled_share: float
+    selection: Selection
+    guarantee: Guarantee
+    certificate: Certificate
+    curve: Curve
+    outcomes: tuple[Outcome, ...]
+    overall_error: float
+    deciles: CalibrationTable
+    heat_map: HeatMap
+    timings: dict[str, float]
+    versions: dict[str, str]
+    parameters: str
+
+    @property
+    def n_cells(self) -> int:
+        """Rows times columns."""
+        return len(self.rows) * len(self.columns)
+
+    @property
+    def asked(self) -> int:
+        """Position of the tolerance asked for among the outcomes."""
+        return [outcome.selection for outcome in self.outcomes].index(self.selection)
+
+
+def gather(completer: PartialCompleter) -> ReportContents:
+    """Ask a fitted completer everything that a report says; memory per row, column and square, never m x n."""
+    result, seen = completer.result_, completer.observations_
+    by_row, by_column = trust_by_row(result, seen), trust_by_column(result, seen)
+    order = order_of(seen, by_row.confidence, by_column.confidence)
+    cells = some_cells(seen.shape, CELLS_DRAWN)
+    risk, confidence = result.risk_at(*cells), result.confidence_at(*cells)
+    kept, missing = result.selection.keeps(risk, confidence), seen.find(*cells) < 0
+    calibration, everything = result.calibration, np.ones(len(result.calibration), dtype=bool)
+    return ReportContents(
+        rows=Side(seen.names[0], seen.row_labels, by_row),
+        columns=Side(seen.names[1], seen.col_labels, by_column),
+        value_name=seen.names[2],
+        n_observed=len(seen),
+        n_drawn=len(kept),
+        target=TARGETS[result.weights.aim],
+        kept_share=float(kept.mean()),
+        filled_share=float(kept[missing].mean()) if missing.any() else 0.0,
+        selection=result.selection,
+        guarantee=result.guarantee,
+        certificate=result.certificate,
+        curve=risk_coverage(result),
+        outcomes=outcomes(result, risk, confidence),
+        overall_error=calibration.mean_loss(everything),
+        deciles=calibration_by_decile(calibration.loss, calibration.risk, min(DECILES, len(calibration))),
+        heat_map=draw_heat_map(result, seen, *order),
+        timings=dict(result.timings),
+        versions=_versions(),
+        parameters=_parameters(completer),
+    )
+
+
+def _versions() -> dict[str, str]:
+    packages = {name: version(name) for name in PACKAGES}
+    return {"surefill": __version__, "Python": platform.python_version()} | packages
+
+
+def _parameters(completer: PartialCompleter) -> str:
+    """The completer as it was asked for, without whatever watched its progress."""
+    asked = {**completer.get_params(deep=False), "progress": None}
+    return " ".join(repr(PartialCompleter(**asked)).split())

@@ -1,0 +1,120 @@
+"""What each of many tolerances would keep, and the curve that the kept sets run along."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from surefill.arrays import Array
+from surefill.data import Observations
+from surefill.estimators import PartialCompletion
+from surefill.guarantee import Selection
+from surefill.guarantee.plan import within
+
+MOST_OTHERS, FEWEST_OTHERS = 200, 8
+MOST_CELLS = 4_000_000
+CELLS_AT_ONCE = 1 << 18
+
+
+@dataclass(frozen=True, eq=False)
+class Trust:
+    """For each row (or column): its mean confidence, the share of it that is kept, how many cells were observed.
+
+    Means are over ``n_looked_at`` columns (rows): all where there are at most 200, else drawn once for all rows.
+    """
+
+    confidence: Array
+    kept: Array
+    observed: NDArray[np.int64]
+    n_looked_at: int
+
+    def ranked(self) -> NDArray[np.int64]:
+        """Most trusted first: by the share kept, then by confidence."""
+        return np.lexsort((-self.confidence, -self.kept))
+
+
+def trust_by_row(result: PartialCompletion, observations: Observations) -> Trust:
+    """The trust in each row."""
+    return _trust(result, observations, axis=0)
+
+
+def trust_by_column(result: PartialCompletion, observations: Observations) -> Trust:
+    """The trust in each column."""
+    return _trust(result, observations, axis=1)
+
+
+def _trust(result: PartialCompletion, observations: Observations, axis: int) -> Trust:
+    size, n_others = observations.shape[axis], observations.shape[1 - axis]
+    others = _drawn(n_others, min(n_others, max(FEWEST_OTHERS, min(MOST_OTHERS, MOST_CELLS // size))))
+    confidence, kept = np.empty(size), np.empty(size)
+    step = max(1, CELLS_AT_ONCE // len(others))
+    for start in range(0, size, step):
+        lines = np.arange(start, min(size, start + step))
+        cells = np.repeat(lines, len(others)), np.tile(others, len(lines))
+        rows, cols = cells if axis == 0 else cells[::-1]
+        sure = result.confidence_at(rows, cols)
+        keeps = result.selection.keeps(result.risk_at(rows, cols), sure)
+        confidence[lines], kept[lines] = (each.reshape(len(lines), -1).mean(axis=1) for each in (sure, keeps))
+    observed = np.bincount(observations.rows if axis == 0 else observations.cols, minlength=size)
+    return Trust(confidence, kept, observed, len(others))
+
+
+def _drawn(size: int, wanted: int) -> NDArray[np.int64]:
+    return np.sort(np.random.default_rng(0).choice(size, wanted, replace=False))
+
+
+COARSE, FINE = 24, 64
+FLAT = 1e-4
+"""The least tolerance tried, as a share of the largest squared error there can be."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The set kept at a tolerance, and the share of the whole matrix that it holds."""
+
+    selection: Selection
+    kept_share: float
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """``error[k]``: mean squared error of the share ``share[k]`` of the calibration entries with the least risk."""
+
+    share: Array
+    error: Array
+
+
+def risk_coverage(result: PartialCompletion) -> Curve:
+    """One point for each threshold of the plan that keeps a calibration entry: the sets that could be chosen."""
+    plan, seen = result.plan, result.calibration
+    kept = [within(seen.risk, seen.confidence, threshold, plan.floor) for threshold in plan.thresholds]
+    kept = [each for each in kept if each.any()]
+    share = [float(np.average(each, weights=seen.weight)) for each in kept]
+    return Curve(np.array(share), np.array([seen.mean_loss(each) for each in kept]))
+
+
+def outcomes(result: PartialCompletion, risk: Array, confidence: Array) -> tuple[Outcome, ...]:
+    """What each of some 60 tolerances in rising order would keep, the one asked for among them.
+
+    ``risk`` and ``confidence`` are those of cells drawn from the whole matrix. The tolerances run from where nothing
+    can be promised to where more of it keeps no more.
+    """
+    chosen = [result.at_tolerance(tolerance).selection for tolerance in _tolerances(result)]
+    chosen = sorted([*chosen, result.selection], key=lambda selection: selection.tolerance)
+    return tuple(Outcome(each, float(each.keeps(risk, confidence).mean())) for each in chosen)
+
+
+def _tolerances(result: PartialCompletion) -> list[float]:
+    """Evenly spaced in ratio over the range where the kept set changes, with three digits; not the one asked for."""
+    asked, largest = result.selection.tolerance, result.plan.largest_loss
+    errors = risk_coverage(result).error
+    least = max(FLAT * largest, float(errors.min(initial=largest)) / 2)
+    coarse = np.geomspace(min(least, asked / 2, largest / 2), largest, COARSE)
+    shares = np.array([result.at_tolerance(float(tolerance)).selection.held_out_share for tolerance in coarse])
+    first = int(np.argmax(shares > 0))
+    last = int(np.argmax(shares >= shares.max())) if shares.max() > 0 else COARSE - 1
+    low, high = coarse[max(0, first - 1)], coarse[min(last + 1, COARSE - 1)]
+    fine = np.geomspace(min(low, asked / 1.2), max(high, asked * 1.2), FINE)
+    return sorted({float(f"{tolerance:.3g}") for tolerance in fine} - {float(f"{asked:.3g}"), asked})

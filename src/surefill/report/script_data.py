@@ -1,0 +1,90 @@
+"""What the page's script reads: all numbers are put into words here, it only chooses and draws."""
+
+from __future__ import annotations
+
+import zlib
+from typing import Any
+
+from surefill.guarantee import Selection
+from surefill.report.charts import LEFT, RIGHT, WIDTH, Scale
+from surefill.report.contents import ReportContents, Side
+from surefill.report.heat_map import in_text, palette
+from surefill.report.outcomes import Outcome
+from surefill.report.summary_tables import number, percent, shortened
+
+NAMED = 3
+"""Rows or columns of a square that are named one by one; of larger groups the first two are."""
+
+WORDS = {
+    "confidence": "confidence",
+    "kept": "kept",
+    "observed": "observed",
+    "risk": "expected squared error",
+}
+
+
+def script_data(contents: ReportContents, scale: Scale) -> dict[str, Any]:
+    """Outcomes by tolerance, and the layers of the heat map as deflated bytes."""
+    return {
+        "outcomes": [_outcome(outcome, scale) for outcome in contents.outcomes],
+        "asked": contents.asked,
+        "left": LEFT,
+        "right": WIDTH - RIGHT,
+        "map": _map(contents),
+    }
+
+
+def _outcome(outcome: Outcome, scale: Scale) -> dict[str, Any]:
+    selection = outcome.selection
+    error, share = selection.held_out_error, percent(selection.held_out_share)
+    tolerance, kept = number(selection.tolerance), percent(outcome.kept_share)
+    promised = "nothing can be promised" if selection.empty else "promised"
+    return {
+        "tolerance": tolerance,
+        "kept": kept,
+        "calibration": f"{share} of {selection.n_held_out:,}",
+        "error": "none" if error is None else number(error),
+        "promised": not selection.empty,
+        "why": _why(selection),
+        "spoken": f"{tolerance}: keeps {kept} of the matrix, {promised}",
+        "x": None if error is None else scale.x(selection.held_out_share),
+        "y": None if error is None else scale.y(error),
+        "line": scale.y(selection.tolerance),
+    }
+
+
+def _why(selection: Selection) -> str:
+    """Why not more is kept; the page has the numbers already."""
+    return selection.finding if selection.empty else f"What keeps it from being larger is {selection.limited_by}."
+
+
+def _map(contents: ReportContents) -> dict[str, Any]:
+    heat_map, rows, columns = contents.heat_map, contents.rows, contents.columns
+    words = WORDS | {"value": contents.value_name}
+    return {
+        "rows": heat_map.shape[0],
+        "columns": heat_map.shape[1],
+        "single": heat_map.single,
+        "rowName": rows.name,
+        "columnName": columns.name,
+        "rowLabels": [_named(rows, group.tolist()) for group in heat_map.rows],
+        "columnLabels": [_named(columns, group.tolist()) for group in heat_map.cols],
+        "palette": palette().ravel().tolist(),
+        "layers": {
+            name: {
+                "word": words[name],
+                "low": layer.low,
+                "high": layer.high,
+                "share": name not in ("risk", "value"),
+                "data": in_text(zlib.compress(layer.levels.tobytes(), 9)),
+            }
+            for name, layer in heat_map.layers.items()
+        },
+    }
+
+
+def _named(side: Side, group: list[int]) -> str:
+    """The names of a square's rows or columns."""
+    if len(group) <= NAMED:
+        return ", ".join(shortened(side.label(k)) for k in group)
+    return f"{', '.join(shortened(side.label(k)) for k in group[:2])} and {len(group) - 2:,} more"

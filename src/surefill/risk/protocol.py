@@ -1,0 +1,58 @@
+"""What a risk is and what makes one."""
+
+from __future__ import annotations
+
+from typing import Protocol, Self, runtime_checkable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from surefill.completion import Completion, CompletionAlgorithm
+from surefill.confidence.algorithms import ConfidenceAlgorithm
+from surefill.data import Observations
+from surefill.loop import ProgressCallback
+
+
+class Risk(Protocol):
+    """The expected squared error of every entry against a new observation, in the data's squared units.
+
+    Examples
+    --------
+    >>> import surefill as sf
+    >>> sim = sf.datasets.make_low_rank((60, 50), rank=2, n_draws=2000, noise=0.1, random_state=0)
+    >>> completer = sf.PartialCompleter(tolerance=0.05, confidence="posterior").fit(sim.observations)
+    >>> risk: Risk = completer.result_.risk
+    >>> risk.at([0, 1], [3, 4]).shape
+    (2,)
+    """
+
+    def at(self, rows: ArrayLike, cols: ArrayLike) -> NDArray[np.float64]:
+        """Expected squared errors at the pairs (rows[t], cols[t])."""
+        ...
+
+    def fold_in(self, observations: Observations) -> Self:
+        """The risk of other rows, seen at ``observations``."""
+        ...
+
+
+@runtime_checkable
+class RiskAlgorithm(Protocol):
+    """Observations, how they are completed, and their completion in; a risk out.
+
+    Examples
+    --------
+    >>> import surefill as sf
+    >>> isinstance(sf.RiskModel(), RiskAlgorithm)
+    True
+    """
+
+    def fit(
+        self,
+        observations: Observations,
+        completion_algorithm: CompletionAlgorithm,
+        completion: Completion,
+        confidence: ConfidenceAlgorithm | None = None,
+        progress: ProgressCallback | None = None,
+    ) -> Risk:
+        """Learn how wrong ``completion`` is where."""
+        ...

@@ -1,0 +1,168 @@
+"""The largest singular values of a sparse matrix, from below by Lanczos and from above by proof.
+
+The spectral norm is the trace norm's dual, so every certificate of a trace-norm problem ends in one of these.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import numpy as np
+from scipy.linalg import LinAlgError, cho_factor
+from scipy.sparse import csr_array
+
+from surefill.arrays import Array
+
+PROVED_SIDE = 2000
+"""Shorter side up to which a Cholesky factorisation proves the norm that Lanczos found."""
+
+FAILURE = 1e-9
+"""Probability, over the random start, with which the bound beyond that side may fail."""
+
+
+class Operator(Protocol):
+    """A matrix known by its products with blocks of vectors."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(m, n)."""
+        ...
+
+    def times(self, right: Array) -> Array:
+        """Z X, for n x k X."""
+        ...
+
+    def transposed_times(self, left: Array) -> Array:
+        """Z' X, for m x k X."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class SingularTriplets:
+    """Approximate singular values in falling order, with their vectors as columns; none exceeds the true one."""
+
+    left: Array
+    values: Array
+    right: Array
+
+
+def lanczos(operator: Operator, steps: int, random_state: int = 0) -> SingularTriplets:
+    """Golub-Kahan bidiagonalisation with full reorthogonalisation from a random start, ``steps`` products each way.
+
+    Z V = U B with B upper bidiagonal; the singular values of B are Ritz values, so at most those of Z. The start lies
+    on the shorter side, so that as many steps as it is long find them all.
+    """
+    m, n = operator.shape
+    if n > m:
+        found = lanczos(Transposed(operator), steps, random_state)
+        return SingularTriplets(found.right, found.values, found.left)
+    steps = min(steps, m, n)
+    U, V, B = np.zeros((m, steps)), np.zeros((n, steps)), np.zeros((steps, steps))
+    v, size = np.random.default_rng(random_state).normal(size=n), steps
+    v /= np.linalg.norm(v)
+    for k in range(steps):
+        V[:, k] = v
+        u = operator.times(v[:, None])[:, 0]
+        u -= U[:, :k] @ (U[:, :k].T @ u)
+        u -= U[:, :k] @ (U[:, :k].T @ u)
+        alpha = float(np.linalg.norm(u))
+        B[k, k] = alpha
+        if alpha > 0:
+            U[:, k] = u / alpha
+        w = operator.transposed_times(U[:, [k]])[:, 0]
+        w -= V[:, : k + 1] @ (V[:, : k + 1].T @ w)
+        w -= V[:, : k + 1] @ (V[:, : k + 1].T @ w)
+        beta = float(np.linalg.norm(w))
+        if beta <= 1e-14 * max(B[0, 0], alpha) or k + 1 == steps:
+            size = k + 1
+            break
+        B[k, k + 1] = beta
+        v = w / beta
+    P, values, Qt = np.linalg.svd(B[:size, :size])
+    return SingularTriplets(U[:, :size] @ P, values, V[:, :size] @ Qt.T)
+
+
+@dataclass(frozen=True, eq=False)
+class Transposed:
+    """Z'."""
+
+    inner: Operator
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(n, m)."""
+        return self.inner.shape[1], self.inner.shape[0]
+
+    def times(self, right: Array) -> Array:
+        """Z' X."""
+        return self.inner.transposed_times(right)
+
+    def transposed_times(self, left: Array) -> Array:
+        """Z X."""
+        return self.inner.times(left)
+
+
+@dataclass(frozen=True)
+class SpectralNorm:
+    """lower <= |E|_2 <= upper; ``standing`` tells whether the upper bound is proved or holds with high probability."""
+
+    lower: float
+    upper: float
+    standing: Literal["proved", "probable"]
+
+
+def bound_spectral_norm(matrix: csr_array, steps: int = 250, random_state: int = 0) -> SpectralNorm:
+    """Bounds on |E|_2 of a sparse E.
+
+    From below by Lanczos. From above, while the shorter side p is at most 2000, because t^2 I - E'E has a Cholesky
+    factor. Beyond, because k steps from a uniformly random start miss more than a share eps of the largest
+    eigenvalue of E'E with probability at most 1.648 sqrt(p) exp(-sqrt(eps) (2 k - 1)) (Kuczynski and Wozniakowski,
+    1992, Theorem 4.1), here 1e-9: |E|_2 <= lower / sqrt(1 - eps).
+    """
+    E = matrix if matrix.shape[0] >= matrix.shape[1] else csr_array(matrix.T)
+    side, operator = E.shape[1], SparseOperator(E)
+    found = lanczos(operator, steps, random_state)
+    lower = float(found.values[0]) if len(found.values) else 0.0
+    if lower == 0.0:
+        return SpectralNorm(0.0, 0.0 if not E.data.any() else float(np.linalg.norm(E.data)), "proved")
+    if side <= PROVED_SIDE:
+        return SpectralNorm(lower, _proved_from(E, lower), "proved")
+    eps = (np.log(1.648 * np.sqrt(side) / FAILURE) / (2 * steps - 1)) ** 2
+    return SpectralNorm(lower, float(lower / np.sqrt(1 - eps)), "probable")
+
+
+@dataclass(frozen=True, eq=False)
+class SparseOperator:
+    """A sparse matrix as an operator."""
+
+    matrix: csr_array
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(m, n)."""
+        return self.matrix.shape
+
+    def times(self, right: Array) -> Array:
+        """E X."""
+        return np.asarray(self.matrix @ right)
+
+    def transposed_times(self, left: Array) -> Array:
+        """E' X."""
+        return np.asarray(self.matrix.T @ left)
+
+
+def _proved_from(E: csr_array, lower: float) -> float:
+    """The first of slowly rising t with t^2 I - E'E positive definite; beyond rounding, for sure."""
+    gram = np.asarray((E.T @ E).todense())
+    size = len(gram)
+    rounding = size * np.finfo(np.float64).eps * (float(np.trace(gram)) + size * lower**2)
+    step = 1e-8
+    while True:
+        t = np.sqrt((lower * (1 + step)) ** 2 + rounding)
+        try:
+            cho_factor(t**2 * np.eye(len(gram)) - gram, overwrite_a=True, check_finite=False)
+        except LinAlgError:
+            step *= 10
+        else:
+            return float(np.sqrt(t**2 + rounding))

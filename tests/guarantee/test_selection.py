@@ -1,0 +1,204 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import binom
+
+from surefill.guarantee import Calibration, SelectionPlan, rounding_threshold, select
+from surefill.risk import RiskCurve
+from surefill.spaces import DenseConfidence
+
+pairs = st.lists(st.tuples(st.floats(0, 1), st.floats(0, 4)), min_size=10, max_size=60)
+
+
+def plan_for(tolerance, n=500, floor=0.0, delta=0.1, largest=4.0, reference=None, share=1.0, square=1.0):
+    risks = np.linspace(0.01, 1.0, 400) if reference is None else np.sort(reference)
+    return SelectionPlan(tolerance, delta, largest, floor, n, 5 * n, risks, share, square)
+
+
+def calibration_of(risk, loss, confidence=None, weight=None):
+    risk, n = np.asarray(risk, float), len(risk)
+    return Calibration(
+        risk, np.ones(n) if confidence is None else confidence, np.asarray(loss, float),
+        np.ones(n) if weight is None else weight,
+    )  # fmt: skip
+
+
+def draws(rng, n, loss_per_risk=1.0):
+    """Squared normal errors whose mean is the risk times a factor, cut at 4."""
+    risk = rng.uniform(0.01, 1.0, n)
+    return risk, np.minimum(loss_per_risk * risk * rng.chisquare(1, n), 4.0)
+
+
+def test_no_losses_keep_everything_and_losses_above_the_tolerance_nothing():
+    risk = np.random.default_rng(0).uniform(0.01, 1.0, 500)
+    everything = select(plan_for(0.5), calibration_of(risk, np.zeros(500)))
+    assert everything.keeps(risk, np.ones(500)).all()
+    assert (everything.held_out_share, everything.held_out_error) == (1.0, 0.0)
+    assert "the observations support" in everything.sentence
+    nothing = select(plan_for(0.5), calibration_of(risk, np.full(500, 0.51)))
+    assert nothing.empty
+    assert not nothing.keeps(risk, np.ones(500)).any()
+    assert nothing.held_out_error is None
+    assert "best set of calibration entries has mean squared error 0.51, not enough below" in nothing.finding
+
+
+def test_a_larger_tolerance_keeps_no_less_and_a_smaller_delta_no_more():
+    rng = np.random.default_rng(1)
+    seen = calibration_of(*draws(rng, 3000))
+    by_tolerance = [select(plan_for(t, 3000), seen).held_out_share for t in (0.05, 0.1, 0.2, 0.3, 0.4, 0.6, 1.0)]
+    assert by_tolerance == sorted(by_tolerance)
+    assert by_tolerance[0] < 0.1
+    assert by_tolerance[-1] == 1
+    by_delta = [select(plan_for(0.3, 3000, delta=d), seen).held_out_share for d in (1e-6, 0.01, 0.1, 0.5)]
+    assert by_delta == sorted(by_delta)
+
+
+def test_the_kept_set_is_most_of_what_the_truth_allows_and_is_broken_at_most_delta_of_the_time():
+    """Risks are right: all of {risk <= t} has mean loss t / 2, so that tolerance 0.3 allows t = 0.6 (less the cut)."""
+    rng, broken, thresholds = np.random.default_rng(2), 0, []
+    for _ in range(300):
+        selection = select(plan_for(0.3, 2000), calibration_of(*draws(rng, 2000)))
+        thresholds.append(selection.threshold)
+        broken += (0.01 + selection.threshold) / 2 > 0.3
+    assert broken <= binom.ppf(0.999, 300, 0.1)
+    assert 0.5 < np.mean(thresholds) < 0.6
+
+
+@pytest.mark.parametrize("loss_per_risk", [0.5, 2.0, 4.0])
+def test_risks_that_are_wrong_cost_coverage_and_not_the_promise(loss_per_risk):
+    rng, broken = np.random.default_rng(3), 0
+    for _ in range(200):
+        selection = select(plan_for(0.3, 2000), calibration_of(*draws(rng, 2000, loss_per_risk)))
+        broken += not selection.empty and loss_per_risk * (0.01 + min(selection.threshold, 1.0)) / 2 > 0.3 * 1.02
+    assert broken <= binom.ppf(0.999, 200, 0.1)
+
+
+def test_an_order_without_information_is_safe_too():
+    """All entries have mean loss 0.3 = the tolerance, whatever the risk says: hardly anything may be kept."""
+    rng = np.random.default_rng(4)
+    kept = [
+        not select(plan_for(0.3, 500), calibration_of(rng.uniform(0.01, 1, 500), 4.0 * (rng.random(500) < 0.075))).empty
+        for _ in range(500)
+    ]
+    assert np.mean(kept) <= binom.ppf(0.999, 500, 0.1) / 500
+
+
+def test_weights_aim_at_other_entries():
+    """Half of the entries are bad; those drawn seldom. The weighted mean is what counts."""
+    rng, broken, unweighted = np.random.default_rng(5), 0, 0
+    for _ in range(200):
+        bad = rng.random(1500) < 0.1
+        loss = np.where(bad, 1.0, 0.1) * rng.uniform(0.5, 1.5, 1500)
+        weight = np.where(bad, 1.0, 1 / 9)  # aimed at entries of which half are bad: mean 0.55
+        risk = rng.uniform(0.01, 1, 1500)
+        square = 0.1 + 0.9 / 81
+        broken += not select(plan_for(0.5, 1500, square=square), calibration_of(risk, loss, weight=weight)).empty
+        unweighted += not select(plan_for(0.5, 1500), calibration_of(risk, loss)).empty
+    assert broken <= binom.ppf(0.999, 200, 0.1)
+    assert unweighted == 200
+    allowed = select(plan_for(0.7, 1500, square=square), calibration_of(risk, loss, weight=weight))
+    assert allowed.held_out_error == pytest.approx(np.average(loss, weights=weight), abs=0.05)
+
+
+def test_the_floor_keeps_out_what_is_not_supported_however_small_its_risk():
+    rng = np.random.default_rng(6)
+    risk, confidence = rng.uniform(0.01, 1, 1000), rng.uniform(size=1000)
+    selection = select(plan_for(0.5, 1000, floor=0.4), calibration_of(risk, np.zeros(1000), confidence))
+    np.testing.assert_array_equal(selection.keeps(risk, confidence), confidence >= 0.4 - 1e-5)
+    assert selection.held_out_share == pytest.approx(np.mean(confidence >= 0.4))
+    nothing = select(plan_for(0.5, 1000, floor=1.5), calibration_of(risk, np.zeros(1000), confidence))
+    assert "none of the 1000 calibration entries is supported" in nothing.finding
+    few = select(plan_for(0.5, 1000, floor=0.99), calibration_of(risk, np.full(1000, 0.4), confidence))
+    assert few.empty
+    assert f"only {np.sum(confidence >= 0.99)} of the 1000 calibration entries have the confidence" in few.finding
+    assert "how much of the matrix" in few.limited_by
+
+
+def test_entries_of_equal_risk_go_together_and_risks_beyond_the_reference_are_not_kept():
+    risk = np.repeat([0.1, 0.5, 0.9], 300)
+    loss = np.repeat([0.0, 0.0, 2.0], 300)
+    plan = plan_for(0.3, 900, reference=risk)
+    selection = select(plan, calibration_of(risk, loss))
+    assert selection.threshold == 0.5
+    assert selection.held_out_share == pytest.approx(2 / 3)
+    assert "is the tolerance" in selection.sentence
+    everything = select(plan, calibration_of(risk, 0 * loss))
+    assert not everything.keeps([0.91], [1.0]).any()
+
+
+def test_too_few_entries_are_told_how_many_would_do_and_what_could_be_promised():
+    rng = np.random.default_rng(7)
+    risk = rng.uniform(0.01, 1, 4000)
+    few = select(plan_for(0.2, 40), calibration_of(risk[:40], np.full(40, 0.1)))
+    assert few.empty
+    assert "40 calibration entries are too few to promise 0.2 with probability 0.9" in few.finding
+    needed = int(few.finding.partition("about ")[2].partition(" would do")[0].replace(",", ""))
+    assert not select(plan_for(0.2, needed), calibration_of(risk[:needed], np.full(needed, 0.1))).empty
+    assert select(plan_for(0.2, needed // 3), calibration_of(risk[: needed // 3], np.full(needed // 3, 0.1))).empty
+    reachable = float(few.finding.partition("a tolerance of about ")[2].partition(" could")[0])
+    assert not select(plan_for(1.02 * reachable, 40), calibration_of(risk[:40], np.full(40, 0.1))).empty
+    assert select(plan_for(0.95 * reachable, 40), calibration_of(risk[:40], np.full(40, 0.1))).empty
+    one = select(plan_for(0.2, 1), calibration_of(risk[:1], np.zeros(1)))
+    assert "no tolerance below the square of the values' range can" in one.finding
+
+
+@given(st.integers(1, 300), st.floats(0.01, 5), st.floats(0.001, 0.5))
+def test_levels_add_up_to_delta_and_a_plan_does_not_look_at_calibration(n, tolerance, delta):
+    plan = plan_for(tolerance, n, delta=delta)
+    assert plan.levels.sum() == pytest.approx(delta)
+    assert (np.diff(plan.thresholds) > 0).all()
+    assert plan.thresholds[-1] == plan.reference[-1]
+    if tolerance < plan.largest_loss:
+        assert (plan.bets * (plan.largest_loss - tolerance) < 1).all()
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=40))
+def test_the_rounded_set_is_the_largest_no_larger_than_the_coverage(values):
+    matrix = np.array([values])
+    threshold = rounding_threshold(DenseConfidence(matrix))
+    size = (matrix >= threshold).sum()
+    assert size <= matrix.sum() + 1e-6
+    below = matrix[matrix < threshold]
+    if below.size:
+        assert (matrix >= below.max()).sum() > matrix.sum() - 1e-6
+
+
+def test_rounding_keeps_what_is_certain():
+    assert rounding_threshold(DenseConfidence([[1.0, 1.0], [0.0, 0.0]])) == 1.0
+    assert rounding_threshold(DenseConfidence([[0.0, 0.0]])) == np.inf
+    assert rounding_threshold(DenseConfidence([[1.0, 0.6, 0.5, 0.1]])) == 0.6
+
+
+def test_rounding_a_huge_matrix_forms_nothing_of_its_size():
+    class Half:
+        shape = (10**9, 10**9)
+
+        def at(self, rows, cols):
+            return np.where(rows % 2 == 0, 1.0, 0.0)
+
+    assert rounding_threshold(Half(), 1000) == 1.0
+
+
+def test_rounding_by_sampling_is_close():
+    matrix = np.random.default_rng(0).uniform(size=(300, 400))
+    exact, sampled = (rounding_threshold(DenseConfidence(matrix), n) for n in (200_000, 20_000))
+    assert sampled == pytest.approx(exact, abs=0.02)
+
+
+@given(pairs)
+def test_the_risk_curve_falls_and_keeps_the_mean(points):
+    confidence, errors = map(np.array, zip(*points, strict=True))
+    curve = RiskCurve.fit(confidence, errors, np.ones(len(points)))
+    grid = np.linspace(-0.5, 1.5, 101)
+    assert np.all(np.diff(curve.at(grid)) <= 1e-12)
+    assert np.all(curve.at(grid) >= 0)
+    assert curve.at(confidence).mean() == pytest.approx(errors.mean(), abs=1e-6)
+
+
+def test_the_risk_curve_finds_a_falling_truth():
+    rng = np.random.default_rng(0)
+    confidence = rng.uniform(size=5000)
+    errors = (2 - confidence) * rng.chisquare(1, 5000)
+    curve = RiskCurve.fit(confidence, errors, np.ones(5000))
+    np.testing.assert_allclose(curve.at([0.2, 0.5, 0.8]), [1.8, 1.5, 1.2], atol=0.25)
