@@ -14,7 +14,9 @@ import time
 import numpy as np
 
 from conic import GAMMA, observe_blocks
-from surefill import Coverage, FactorModel, Observations, solve_coverage
+from surefill import Observations, solve_coverage
+from surefill.completion import FactorModel
+from surefill.coverage import Coverage
 from surefill.coverage.linear.conic_dual import solve_conic
 from surefill.coverage.linear.mixture import SearchedGame
 from surefill.datasets import load_movielens

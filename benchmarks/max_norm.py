@@ -12,7 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from surefill import FactorModel, MaxNormCompletion, Observations
+from surefill import Observations
+from surefill.completion import FactorModel, MaxNormCompletion
 from surefill.datasets import load_movielens, make_low_rank
 from surefill.errors import InputError
 

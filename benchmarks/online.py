@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import roc_auc_score
 
-from surefill import FactorModel
+from surefill.completion import FactorModel
 from surefill.datasets import make_blocks, make_low_rank
 from surefill.online import BestResponse, GradientAdversary, OnlineDualDescent, SimplifiedODD
 from surefill.online.players import MatrixMultiplicativeWeights

@@ -11,7 +11,8 @@ import time
 
 import numpy as np
 
-from surefill import FactorModel, solve_coverage
+from surefill import solve_coverage
+from surefill.completion import FactorModel
 from surefill.datasets import make_pattern
 
 PATTERNS = ("blocks", "overlapping", "half", "idiosyncratic")

@@ -14,7 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
-from surefill import PartialCompleter, metrics, split_entries
+from surefill import PartialCompleter, metrics
+from surefill.data import split_entries
 from surefill.datasets import load_movielens
 
 BESIDE = Path(__file__).parents[2] / "shared" / "data"

@@ -14,15 +14,14 @@ import numpy as np
 
 from surefill import (
     MaxNorm,
-    MaxNormCompletion,
     Observations,
     TraceNorm,
-    TraceNormCompletion,
     VersionSpace,
     complete_partially,
     solve_coverage,
     solve_quadratic_coverage,
 )
+from surefill.completion import MaxNormCompletion, TraceNormCompletion
 from surefill.coverage.quadratic.square_search import strongest_squares
 from surefill.datasets import make_blocks
 from surefill.spaces.conic_model import ScaledMember, load_cvxpy

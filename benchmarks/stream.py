@@ -21,7 +21,8 @@ import numba
 import numpy as np
 from scipy.stats import rankdata, spearmanr
 
-from surefill import FactorModel, Observations, StreamingCompleter
+from surefill import Observations, StreamingCompleter
+from surefill.completion import FactorModel
 from surefill.datasets import load_movielens, make_blocks, make_pattern
 from surefill.online.factored_game import FactoredGame
 

@@ -25,7 +25,8 @@ from functools import partial
 import numpy as np
 from scipy.stats import binom, norm
 
-from surefill import BayesianFactorModel, Observations, PartialCompleter
+from surefill import Observations, PartialCompleter
+from surefill.completion import BayesianFactorModel
 from surefill.estimators.fitting import calibration_share, split_calibration
 
 SHAPE = (120, 80)

@@ -2,8 +2,10 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 
-from surefill import CoverageProgram, MissingExtraError, Observations, PartialCompleter, solve_coverage
+from surefill import Observations, PartialCompleter, solve_coverage
+from surefill.confidence import CoverageProgram
 from surefill.datasets import make_blocks, make_low_rank
+from surefill.errors import MissingExtraError
 from surefill.metrics import calibration_by_decile
 from surefill.plots import View, block_order, plot_matrix, some_indices
 

@@ -1,6 +1,6 @@
 """``.. public-names:: MODULE``: one entry per public name, so that a new one is documented without editing a page.
 
-A name that ``surefill`` itself offers is listed there (``surefill.SoftImpute``), others at their module
+A name that ``surefill`` itself offers is listed there (``surefill.completion.SoftImpute``), others at their module
 (``surefill.completion.Completion``). References to the file a thing is defined in lead to that entry.
 """
 

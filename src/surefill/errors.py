@@ -25,7 +25,7 @@ class MissingExtraError(ImportError):
     Examples
     --------
     >>> import surefill as sf
-    >>> print(sf.MissingExtraError("drawing pictures", "report"))
+    >>> print(sf.errors.MissingExtraError("drawing pictures", "report"))
     drawing pictures needs packages that are not installed: pip install 'surefill[report]'.
     """
 

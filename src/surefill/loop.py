@@ -11,7 +11,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
+from surefill.registry import storable
 
+
+@storable
 class Status(enum.Enum):
     """Why a solver stopped; the value is a sentence that advises.
 
@@ -36,7 +39,7 @@ class Progress:
     >>> import surefill as sf
     >>> sim = sf.datasets.make_low_rank((30, 20), rank=2, n_draws=400, noise=0.1, random_state=0)
     >>> told = []
-    >>> _ = sf.FactorModel().fit(sim.observations, told.append)
+    >>> _ = sf.completion.FactorModel().fit(sim.observations, told.append)
     >>> told[0].task, told[0].step
     ('choosing the penalty', 1)
     """
@@ -106,7 +109,7 @@ class Outcome(Generic[State]):
     --------
     >>> import surefill as sf
     >>> sim = sf.datasets.make_low_rank((30, 20), rank=2, n_draws=400, noise=0.1, random_state=0)
-    >>> sf.SoftImpute(penalty=1.0, max_steps=2, tol=1e-12).fit(sim.observations).status.name
+    >>> sf.completion.SoftImpute(penalty=1.0, max_steps=2, tol=1e-12).fit(sim.observations).status.name
     'STEP_LIMIT'
     """
 

@@ -64,7 +64,7 @@ def test_json_for_machines_and_the_same_seed_the_same_file(ratings, tmp_path, ca
 
 def test_completions_by_name_are_those_of_the_library(ratings, tmp_path, capsys):
     from surefill.cli.complete import complete
-    from surefill.estimators.fitting import COMPLETIONS
+    from surefill.registry import COMPLETIONS
 
     (option,) = [parameter for parameter in complete.params if parameter.name == "completion"]
     assert list(option.type.choices) == list(COMPLETIONS)

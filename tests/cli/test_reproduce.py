@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from surefill import BayesianFactorModel, SoftImpute, read_observations, reproduction
+from surefill import read_observations, reproduction
 from surefill.cli.main import commands, main
+from surefill.completion import BayesianFactorModel, SoftImpute
 from surefill.reproduction import movielens_study
 from surefill.reproduction.methods import coverage_program, factored_descent
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from surefill import InputError, MaxNormCompletion, Observations, PartialCompleter, load, max_norm
-from surefill.completion import Completion, CompletionAlgorithm
+from surefill import InputError, Observations, PartialCompleter, load, max_norm
+from surefill.completion import Completion, CompletionAlgorithm, MaxNormCompletion
 from surefill.completion.max_norm.max_norm_fit import ball_regression
 from surefill.completion.max_norm.max_norm_loss import BoundedLoss, Risk
 from surefill.datasets import make_low_rank

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from surefill import InputError, Observations, PartialCompleter, iterate_table
+from surefill import InputError, Observations, PartialCompleter
 from surefill.datasets import make_low_rank
-from surefill.estimators import long_table
+from surefill.estimators import iterate_table, long_table
 
 
 @pytest.fixture(scope="module")

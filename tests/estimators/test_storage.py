@@ -5,7 +5,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from surefill import BayesianFactorModel, CoverageProgram, FactorModel, InputError, Observations, PartialCompleter, load
+from surefill import InputError, Observations, PartialCompleter, load
+from surefill.completion import BayesianFactorModel, FactorModel
+from surefill.confidence import CoverageProgram
 from surefill.datasets import make_low_rank
 from surefill.io import archive
 

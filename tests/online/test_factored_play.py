@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from surefill import FactoredGame, InputError, OnlineDualDescent
+from surefill import InputError, OnlineDualDescent
 from surefill.datasets import make_blocks
+from surefill.online import FactoredGame
 
 
 @pytest.fixture(scope="module")

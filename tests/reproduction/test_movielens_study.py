@@ -1,7 +1,9 @@
 import numpy as np
 import pytest
 
-from surefill import BayesianFactorModel, InputError, Observations, SoftImpute, split_entries
+from surefill import InputError, Observations
+from surefill.completion import BayesianFactorModel, SoftImpute
+from surefill.data import split_entries
 from surefill.datasets import make_low_rank
 from surefill.reproduction import load_fold, load_square, reproduce_movielens
 from surefill.reproduction.methods import coverage_program, factored_descent, simplified_descent

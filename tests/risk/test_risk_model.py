@@ -3,9 +3,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from surefill import BayesianFactorModel, FactorModel, InputError, Observations
+from surefill import InputError, Observations
+from surefill.completion import BayesianFactorModel, FactorModel
 from surefill.datasets import load_movielens, make_low_rank
-from surefill.estimators.storage import STORABLE
 from surefill.io.archive import read_archive, write_archive
 from surefill.risk import FittedRisk, RiskModel
 from surefill.spaces import DenseConfidence
@@ -260,8 +260,8 @@ def test_same_seed_same_risk_and_asking_changes_nothing(uneven, risk):
 @pytest.mark.parametrize("algorithm", [BayesianFactorModel(rank=2), FactorModel(rank=2)])
 def test_a_stored_risk_answers_the_same(algorithm, tmp_path):
     found = fitted(Uneven.draw(30, 20, 200).seen, algorithm)
-    write_archive(tmp_path / "risk", "a risk", 1, found, STORABLE)
-    again = read_archive(tmp_path / "risk", "a risk", 1, lambda tree: tree, STORABLE)
+    write_archive(tmp_path / "risk", "a risk", 1, found)
+    again = read_archive(tmp_path / "risk", "a risk", 1, lambda tree: tree)
     assert isinstance(again, FittedRisk)
     np.testing.assert_array_equal(again.at(*all_cells((30, 20))), found.at(*all_cells((30, 20))))
 

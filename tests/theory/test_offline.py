@@ -199,7 +199,7 @@ def test_errors_are_sentences(small):
         ({"K": -1.0}, "The 'K' parameter of complete_partially"),
         ({"constant": 0.0}, "The 'constant' parameter"),
         ({"completion": "auto"}, "The 'completion' parameter of complete_partially must be None or an object"),
-        ({"completion": sf.FactorModel}, "The 'completion' parameter"),
+        ({"completion": sf.completion.FactorModel}, "The 'completion' parameter"),
         ({"method": "guess"}, "The 'method' parameter"),
         ({"gap": 0.0}, "The 'gap' parameter"),
     ]:

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from surefill.cli.options import PATH, command_line, promise_options, reading_options, seed_option
+from surefill.cli.options import PATH, command_line, described, promise_options, reading_options, seed_option
 from surefill.cli.progress import ProgressBars
 from surefill.errors import InputError
+from surefill.registry import AUTO, COMPLETIONS, CONFIDENCES
 
 if TYPE_CHECKING:
     from surefill.data import Observations
@@ -28,17 +29,17 @@ RESERVED = {"confidence", "risk", "keep", "observed"}
 @reading_options()
 @click.option(
     "--completion",
-    type=click.Choice(["auto", "factor-model", "soft-impute", "trace-norm", "max-norm", "iterative-svd"]),
+    type=click.Choice(list(COMPLETIONS)),
     default="auto",
     show_default=True,
-    help="How every entry gets its value; auto: the Bayesian factor model.",
+    help="How every entry gets its value. " + described(COMPLETIONS),
 )
 @click.option(
     "--confidence",
-    type=click.Choice(["auto", "coverage", "posterior"]),
+    type=click.Choice([AUTO, *CONFIDENCES]),
     default="auto",
     show_default=True,
-    help="coverage: the paper's program; posterior: quick at any size; auto: the first on small tables.",
+    help="How support is measured. " + described(CONFIDENCES) + " auto: the first on small tables, else the last.",
 )
 @click.option(
     "--entries",
@@ -95,7 +96,7 @@ def complete(
                 with bars.stage("reporting"):
                     page = _page(completer, file)
                 unfinished.enter_context(replacing(report)).write_text(page, encoding="utf-8")
-            n_lines = sf.write_table(output, blocks, columns=_column_names(observations))
+            n_lines = sf.io.write_table(output, blocks, columns=_column_names(observations))
     summary = completer.result_.summary(observations)
     summary |= {"filled_cells": blocks.filled, "output": str(output), "lines": n_lines}
     summary |= {"report": str(report)} if report is not None else {}

@@ -12,6 +12,7 @@ from surefill.cli.complete import read_file
 from surefill.cli.options import PATH, promise_options, reading_options, seed_option
 from surefill.cli.progress import ProgressBars
 from surefill.errors import InputError
+from surefill.registry import AUTO, CONFIDENCES
 
 if TYPE_CHECKING:
     from surefill.data import Observations
@@ -42,7 +43,7 @@ NAMES = {
 @reading_options()
 @click.option(
     "--confidence",
-    type=click.Choice(["auto", "coverage", "posterior"]),
+    type=click.Choice([AUTO, *CONFIDENCES]),
     default="auto",
     show_default=True,
     help="As for 'surefill complete'.",

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 from click.core import ParameterSource
+
+from surefill.registry import Entry
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -104,3 +106,8 @@ def _typed(parameter: click.Parameter, value: object) -> list[str]:
     if isinstance(parameter, click.Option) and parameter.is_flag:
         return [parameter.opts[0] if value else parameter.secondary_opts[0]]
     return [parameter.opts[0], *values]
+
+
+def described(entries: Mapping[str, Entry]) -> str:
+    """Every named algorithm with its few words, for ``--help``."""
+    return "; ".join(f"{name}: {entry.summary}" for name, entry in entries.items()) + "."

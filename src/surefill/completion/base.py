@@ -21,7 +21,7 @@ class Completion(Protocol):
     --------
     >>> import surefill as sf
     >>> sim = sf.datasets.make_low_rank((30, 20), rank=2, n_draws=400, noise=0.1, random_state=0)
-    >>> completion = sf.FactorModel().fit(sim.observations)
+    >>> completion = sf.completion.FactorModel().fit(sim.observations)
     >>> isinstance(completion, Completion)
     True
     >>> completion.block([0, 1], [2, 3, 4]).shape
@@ -57,7 +57,7 @@ class CompletionAlgorithm(Protocol):
     Examples
     --------
     >>> import surefill as sf
-    >>> isinstance(sf.SoftImpute(), CompletionAlgorithm)
+    >>> isinstance(sf.completion.SoftImpute(), CompletionAlgorithm)
     True
     """
 

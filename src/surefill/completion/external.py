@@ -18,6 +18,7 @@ from surefill.completion.optimality_gap import OptimalityGap
 from surefill.data import Observations
 from surefill.errors import InputError, invalid_parameter
 from surefill.loop import ProgressCallback, Status
+from surefill.registry import storable
 
 Predict = Callable[[NDArray[Any], NDArray[Any]], Any]
 
@@ -89,6 +90,7 @@ class OutsideCompletion(Cells):
         return self.fallback.fold_in(observations)
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class TableCompletion(Cells):
     """A table of predictions, cut to the bounds; cells outside it, and other rows, by ``fallback``.
@@ -98,7 +100,7 @@ class TableCompletion(Cells):
     >>> import surefill as sf
     >>> sim = sf.datasets.make_low_rank((30, 20), rank=2, n_draws=400, noise=0.1, random_state=0)
     >>> theirs = sf.Observations([0, 1], [0, 0], [0.3, -0.2], shape=(30, 20))
-    >>> completion = sf.ExternalCompletion(theirs).fit(sim.observations)
+    >>> completion = sf.completion.ExternalCompletion(theirs).fit(sim.observations)
     >>> completion.at([0, 1], [0, 0])
     array([ 0.3, -0.2])
     """
@@ -182,6 +184,7 @@ Kind = Literal["auto", "predict", "fit", "regressor", "imputer", "predictions"]
 KINDS = ("auto", "predict", "fit", "regressor", "imputer", "predictions")
 
 
+@storable
 @dataclass(frozen=True)
 class ExternalCompletion:
     """A completion from outside: a function, a scikit-learn estimator, or a table of predictions.

@@ -101,7 +101,7 @@ class Factored(BiasedProduct):
     --------
     >>> import surefill as sf
     >>> sim = sf.datasets.make_low_rank((30, 20), rank=2, n_draws=400, noise=0.1, random_state=0)
-    >>> completion = sf.FactorModel(rank=3).fit(sim.observations)
+    >>> completion = sf.completion.FactorModel(rank=3).fit(sim.observations)
     >>> isinstance(completion, Factored)
     True
     >>> completion.fold_in(sf.Observations([0, 0], [3, 7], [0.2, -0.1], shape=(1, 20))).shape

@@ -45,7 +45,7 @@ def distribution_loss(completion: Completion, truth: Cells, weights: Cells | Non
     >>> import surefill as sf
     >>> import numpy as np
     >>> seen = sf.Observations([0, 1], [0, 1], [0.0, 1.0])
-    >>> completion = sf.ExternalCompletion(lambda rows, cols: 1.0 * rows).fit(seen)
+    >>> completion = sf.completion.ExternalCompletion(lambda rows, cols: 1.0 * rows).fit(seen)
     >>> distribution_loss(completion, truth=np.zeros((2, 2)))
     0.5
     """
@@ -72,7 +72,7 @@ def confidence_loss(completion: Completion, truth: Cells, confidence: Cells) -> 
     >>> import surefill as sf
     >>> import numpy as np
     >>> seen = sf.Observations([0, 1], [0, 1], [0.0, 1.0])
-    >>> completion = sf.ExternalCompletion(lambda rows, cols: 1.0 * rows).fit(seen)
+    >>> completion = sf.completion.ExternalCompletion(lambda rows, cols: 1.0 * rows).fit(seen)
     >>> confidence_loss(completion, truth=np.zeros((2, 2)), confidence=np.array([[1.0, 0.5], [0.25, 0.25]]))
     0.25
     """

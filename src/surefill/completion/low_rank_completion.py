@@ -16,10 +16,12 @@ from surefill.completion.optimality_gap import OptimalityGap
 from surefill.data import Observations
 from surefill.errors import InputError
 from surefill.loop import Status
+from surefill.registry import storable
 
 SMALLEST_RIDGE = 1e-9
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class LowRankCompletion(StoredProduct):
     """offset + b_i + c_j + p_i . q_j, cut to the bounds, all in the user's units.
@@ -39,7 +41,7 @@ class LowRankCompletion(StoredProduct):
     --------
     >>> import surefill as sf
     >>> sim = sf.datasets.make_low_rank((30, 20), rank=2, n_draws=400, noise=0.1, random_state=0)
-    >>> completion = sf.SoftImpute(penalty=1.0).fit(sim.observations)
+    >>> completion = sf.completion.SoftImpute(penalty=1.0).fit(sim.observations)
     >>> type(completion).__name__, completion.penalty
     ('LowRankCompletion', 1.0)
     """

@@ -8,11 +8,13 @@ from typing import Literal
 from surefill.arrays import Array
 from surefill.completion.spectral.shrinkage import Shrinkage
 from surefill.completion.spectral.squared_loss import Sample
+from surefill.registry import storable
 from surefill.spaces.spectral_norm import SparseOperator, bound_spectral_norm, lanczos
 
 Standing = Literal["proved", "probable", "searched"]
 
 
+@storable
 @dataclass(frozen=True)
 class OptimalityGap:
     """lower_bound <= the least value of the problem <= objective, the value of the matrix found.

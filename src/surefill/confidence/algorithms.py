@@ -18,18 +18,30 @@ from surefill.coverage.linear.solver import solve_coverage
 from surefill.data import Observations
 from surefill.errors import InputError, invalid_parameter, is_seed
 from surefill.loop import ProgressCallback
+from surefill.registry import storable
 from surefill.spaces.confidence_matrix import Confidence, DenseConfidence
 from surefill.spaces.conic_model import SIZE_LIMIT
 
 
 class ExtendableConfidence(Confidence, Protocol):
-    """A confidence that can also be asked about rows that were not there when it was found."""
+    """A confidence that can also be asked about rows that were not there when it was found.
+
+    Examples
+    --------
+    >>> import surefill as sf
+    >>> sim = sf.datasets.make_low_rank((30, 20), rank=2, n_draws=400, noise=0.1, random_state=0)
+    >>> completer = sf.PartialCompleter(tolerance=0.2, confidence="posterior").fit(sim.observations)
+    >>> confidence: ExtendableConfidence = completer.result_.confidence
+    >>> confidence.fold_in(sf.Observations([0], [3], [0.5], shape=(1, 20))).shape
+    (1, 20)
+    """
 
     def fold_in(self, observations: Observations) -> Self:
         """The confidence for other rows, seen at ``observations``."""
         ...
 
 
+@storable
 @dataclass(frozen=True)
 class Certificate:
     """How good a confidence is known to be: bounds on the coverage program's optimum, or why there are none.
@@ -62,7 +74,7 @@ class ConfidenceAlgorithm(Protocol):
     Examples
     --------
     >>> import surefill as sf
-    >>> isinstance(sf.CoverageProgram(), ConfidenceAlgorithm)
+    >>> isinstance(sf.confidence.CoverageProgram(), ConfidenceAlgorithm)
     True
     """
 
@@ -79,6 +91,7 @@ class ConfidenceAlgorithm(Protocol):
         ...
 
 
+@storable
 @dataclass(frozen=True)
 class CoverageProgram:
     """The paper's MP 2: the largest C that no matrix of max-norm K, small where we looked, can break.
@@ -98,7 +111,7 @@ class CoverageProgram:
     --------
     >>> import surefill as sf
     >>> sim = sf.datasets.make_low_rank((30, 20), rank=2, n_draws=400, noise=0.1, random_state=0)
-    >>> program = sf.CoverageProgram(K=1.0, gamma=0.3)
+    >>> program = sf.confidence.CoverageProgram(K=1.0, gamma=0.3)
     >>> completer = sf.PartialCompleter(tolerance=0.2, confidence=program).fit(sim.observations)
     >>> completer.result_.certificate.standing
     'certified'
@@ -174,6 +187,7 @@ def _certificate(found: Coverage) -> Certificate:
     return Certificate(found.standing, found.coverage, found.upper_bound, found.gap, sentence)
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class SeenRows(DenseConfidence):
     """The coverage program's C as a function of what was seen of a row, so that it can be asked about other rows.
@@ -222,6 +236,7 @@ def _dense_counts(observations: Observations) -> NDArray[np.int64]:
     return counts
 
 
+@storable
 @dataclass(frozen=True)
 class PosteriorVariance:
     """The share of each entry's prior variance that the observations removed, under the Bayesian factor model.
@@ -233,8 +248,8 @@ class PosteriorVariance:
     --------
     >>> import surefill as sf
     >>> sim = sf.datasets.make_blocks((30, 20), n_groups=2, rank=2, n_draws=2000, noise=0.1, random_state=0)
-    >>> completion = sf.BayesianFactorModel().fit(sim.observations)
-    >>> confidence, certificate = sf.PosteriorVariance().fit(sim.observations, completion)
+    >>> completion = sf.completion.BayesianFactorModel().fit(sim.observations)
+    >>> confidence, certificate = sf.confidence.PosteriorVariance().fit(sim.observations, completion)
     >>> certificate.standing
     'heuristic'
     >>> C = confidence.dense()

@@ -11,8 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 from surefill.coverage.linear.factored_confidence import FactoredConfidence
 from surefill.data import Observations
 from surefill.errors import InputError
+from surefill.registry import storable
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class FittedRows:
     """The coverage program's C for the rows it was solved for, and for rows that were seen exactly alike.

@@ -14,8 +14,10 @@ from surefill.completion import Factored
 from surefill.data import Observations
 from surefill.errors import InputError
 from surefill.kernels.least_squares import quadratic_forms
+from surefill.registry import storable
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class PosteriorConfidence:
     """C_ij = 1 - (f_j' A_i^-1 f_j + g_i' B_j^-1 g_i + d_ij) / (f_j' P^-1 f_j + g_i' P^-1 g_i)
@@ -31,7 +33,7 @@ class PosteriorConfidence:
     --------
     >>> import surefill as sf
     >>> sim = sf.datasets.make_low_rank((30, 20), rank=2, n_draws=400, noise=0.1, random_state=0)
-    >>> confidence = PosteriorConfidence.of(sf.FactorModel().fit(sim.observations), sim.observations)
+    >>> confidence = PosteriorConfidence.of(sf.completion.FactorModel().fit(sim.observations), sim.observations)
     >>> confidence.shape
     (30, 20)
     >>> bool((confidence.dense() >= 0).all())

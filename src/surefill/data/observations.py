@@ -15,8 +15,10 @@ from surefill.data.groups import Groups
 from surefill.data.units import UnitMap
 from surefill.errors import InputError
 from surefill.notebook import table
+from surefill.registry import storable
 
 
+@storable
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class Observations:
     """S_XY of the paper: the seen cells x = (i, j) of an m x n matrix, their values and how often each was drawn.

@@ -38,7 +38,7 @@ def split_folds(
     --------
     >>> import surefill as sf
     >>> seen = sf.Observations([0, 0, 1, 1], [0, 1, 0, 1], [1.0, 2.0, 3.0, 4.0])
-    >>> [len(held_out) for train, held_out in sf.split_folds(seen, n_folds=2)]
+    >>> [len(held_out) for train, held_out in sf.data.split_folds(seen, n_folds=2)]
     [2, 2]
     """
     if not 2 <= n_folds <= len(observations):
@@ -57,7 +57,7 @@ def split_rows(
     --------
     >>> import surefill as sf
     >>> seen = sf.Observations([0, 0, 1, 1], [0, 1, 0, 1], [1.0, 2.0, 3.0, 4.0])
-    >>> train, held_out = sf.split_rows(seen, held_out=0.5)
+    >>> train, held_out = sf.data.split_rows(seen, held_out=0.5)
     >>> bool(set(train.rows.tolist()) & set(held_out.rows.tolist()))
     False
     """

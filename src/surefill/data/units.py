@@ -8,8 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from surefill.errors import InputError
+from surefill.registry import storable
 
 
+@storable
 @dataclass(frozen=True)
 class UnitMap:
     """u = (2 v - low - high) / (high - low): values v in [low, high] to u in [-1, 1], and back.

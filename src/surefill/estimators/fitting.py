@@ -3,33 +3,22 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from surefill.completion import (
-    BayesianFactorModel,
-    Completion,
-    CompletionAlgorithm,
-    FactorModel,
-    IterativeSVD,
-    MaxNormCompletion,
-    SoftImpute,
-    TraceNormCompletion,
-)
+from surefill.completion import Completion, CompletionAlgorithm
 from surefill.confidence.algorithms import (
     Certificate,
     ConfidenceAlgorithm,
-    CoverageProgram,
     ExtendableConfidence,
-    PosteriorVariance,
 )
 from surefill.data import Observations
 from surefill.data.splits import split_entries
-from surefill.errors import InputError
+from surefill.errors import InputError, invalid_parameter
 from surefill.estimators.result import PartialCompletion
 from surefill.guarantee import (
     Calibration,
@@ -43,20 +32,12 @@ from surefill.guarantee import (
 from surefill.guarantee.plan import within
 from surefill.guarantee.target_weights import Aim
 from surefill.loop import ProgressCallback
+from surefill.registry import AUTO, COMPLETIONS, CONFIDENCES
 from surefill.risk import ConfidenceRisk, Risk, RiskAlgorithm, RiskCurve, RiskModel
 from surefill.spaces.conic_model import SIZE_LIMIT
 
 CALIBRATION, LEAST_CALIBRATION, ENOUGH_CALIBRATION = 0.2, 0.1, 10_000
 HELD_OUT = 0.2
-COMPLETIONS: dict[str, Callable[..., CompletionAlgorithm]] = {
-    "auto": BayesianFactorModel,
-    "factor-model": FactorModel,
-    "soft-impute": SoftImpute,
-    "trace-norm": TraceNormCompletion,
-    "max-norm": MaxNormCompletion,
-    "iterative-svd": IterativeSVD,
-}
-"""Completion algorithms by name, with all that is open chosen from the data."""
 UNTESTED = 0.05
 LEAST_SUPPORTED = 0.5
 FALLBACK = "The paper's program would support less than half of cells like those seen, so another confidence is taken."
@@ -234,13 +215,11 @@ def split_calibration(observations: Observations, random_state: int) -> tuple[Ob
 def choose_completion(given: object, random_state: int) -> CompletionAlgorithm:
     """The completion algorithm that the user named or gave."""
     if isinstance(given, str) and given in COMPLETIONS:
-        return COMPLETIONS[given](random_state=random_state)
+        named: CompletionAlgorithm = COMPLETIONS[given].make(random_state=random_state)
+        return named
     if isinstance(given, CompletionAlgorithm) and not isinstance(given, type):
         return given
-    raise InputError(
-        f"The 'completion' parameter of PartialCompleter must be one of {', '.join(map(repr, COMPLETIONS))}, "
-        f"or an object with a fit method such as SoftImpute(). Got {given!r} instead."
-    )
+    raise _not_an_algorithm("completion", list(COMPLETIONS), "SoftImpute()", given)
 
 
 def choose_confidence(given: object, shape: tuple[int, int], random_state: int) -> tuple[ConfidenceAlgorithm, ...]:
@@ -249,32 +228,28 @@ def choose_confidence(given: object, shape: tuple[int, int], random_state: int) 
     "auto" takes the paper's coverage program where the matrix is small and the program supports enough of it, else the
     posterior.
     """
-    program, posterior = CoverageProgram(random_state=random_state), PosteriorVariance(random_state=random_state)
-    named: dict[str, tuple[ConfidenceAlgorithm, ...]] = {
-        "coverage": (program,),
-        "posterior": (posterior,),
-        "auto": (program, posterior) if max(shape) <= SIZE_LIMIT else (posterior,),
-    }
-    if isinstance(given, str) and given in named:
-        return named[given]
+    if isinstance(given, str) and given == AUTO:
+        names = ("coverage", "posterior") if max(shape) <= SIZE_LIMIT else ("posterior",)
+        return tuple(CONFIDENCES[name].make(random_state=random_state) for name in names)
+    if isinstance(given, str) and given in CONFIDENCES:
+        return (CONFIDENCES[given].make(random_state=random_state),)
     if isinstance(given, ConfidenceAlgorithm) and not isinstance(given, type):
         return (given,)
-    raise InputError(
-        "The 'confidence' parameter of PartialCompleter must be 'auto', 'coverage', 'posterior' or an object with a "
-        f"fit method such as CoverageProgram(gamma=0.2). Got {given!r} instead."
-    )
+    raise _not_an_algorithm("confidence", [AUTO, *CONFIDENCES], "CoverageProgram(gamma=0.2)", given)
 
 
 def choose_risk(given: object, random_state: int) -> RiskAlgorithm | None:
     """The risk algorithm that the user named or gave; None for the curve over confidence alone."""
-    if isinstance(given, str) and given in ("auto", "confidence"):
-        return RiskModel(random_state=random_state) if given == "auto" else None
+    if isinstance(given, str) and given in (AUTO, "confidence"):
+        return RiskModel(random_state=random_state) if given == AUTO else None
     if isinstance(given, RiskAlgorithm) and not isinstance(given, type):
         return given
-    raise InputError(
-        "The 'risk' parameter of PartialCompleter must be 'auto', 'confidence' or an object with a fit method such as "
-        f"RiskModel(). Got {given!r} instead."
-    )
+    raise _not_an_algorithm("risk", [AUTO, "confidence"], "RiskModel()", given)
+
+
+def _not_an_algorithm(parameter: str, names: list[str], example: str, given: object) -> InputError:
+    valid = f"one of {', '.join(map(repr, names))}, or an object with a fit method such as {example}"
+    return invalid_parameter("PartialCompleter", parameter, valid, given)
 
 
 def default_tolerance(observations: Observations) -> float:

@@ -189,7 +189,7 @@ class PartialCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
         """Lower and upper ends of intervals, each to hold a new observation of its entry with probability ``level``.
 
         The probability is over the calibration entries and an entry drawn like them (or as ``aim`` says): an average
-        over entries, not a statement about each. See :class:`surefill.risk.ConformalScores`.
+        over entries, not a statement about each. See :class:`surefill.guarantee.ConformalScores`.
         """
         if not (is_number(level) and 0 < level < 1):
             raise invalid_parameter("predict_interval", "level", "a number above 0 and below 1", level)

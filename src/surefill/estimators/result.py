@@ -26,6 +26,7 @@ from surefill.guarantee import (
 from surefill.guarantee.plan import within
 from surefill.notebook import card
 from surefill.plots import View, plot_calibration, plot_confidence, plot_matrix, plot_risk_coverage
+from surefill.registry import storable
 from surefill.risk import Risk
 from surefill.spaces.confidence_matrix import some_cells
 
@@ -39,6 +40,7 @@ PICKED_LATER = (
 )
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class PartialCompletion:
     """A completion, how far each entry of it can be trusted, the part that is kept, and what is promised of it.

@@ -5,52 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from surefill.completion import (
-    BayesianFactorCompletion,
-    BayesianFactorModel,
-    ExternalCompletion,
-    FactorCompletion,
-    FactorModel,
-    IterativeSVD,
-    LowRankCompletion,
-    MaxNormCompletion,
-    MaxNormFit,
-    OptimalityGap,
-    SoftImpute,
-    TableCompletion,
-    TraceNormCompletion,
-)
-from surefill.completion.bayes.noise_precision import Quietness
-from surefill.completion.bayes.variational import Belief
-from surefill.confidence.algorithms import Certificate, CoverageProgram, PosteriorVariance, SeenRows
-from surefill.confidence.new_rows import FittedRows
-from surefill.confidence.posterior import PosteriorConfidence
-from surefill.coverage.linear.factored_confidence import FactoredConfidence
-from surefill.data import Observations, UnitMap
+from surefill.data import Observations
 from surefill.estimators.partial_completer import PartialCompleter
 from surefill.estimators.result import PartialCompletion
-from surefill.guarantee import Calibration, Guarantee, Selection, SelectionPlan, TargetWeights
-from surefill.guarantee.target_weights import GivenPropensity, MarginalPropensity
 from surefill.io.archive import read_archive, write_archive
-from surefill.loop import Status
-from surefill.risk import ConfidenceRisk, FittedRisk, RiskCurve, RiskModel
-from surefill.risk.cross_fitting import CountVariance, Evidence
-from surefill.risk.noise_factors import NoiseFactors
 
 FORMAT, VERSION = "surefill model", 3
 PARAMETERS = ("tolerance", "delta", "completion", "confidence", "risk", "aim", "propensity", "random_state")
-STORABLE: dict[str, Any] = {
-    kind.__name__: kind
-    for kind in (
-        BayesianFactorCompletion, BayesianFactorModel, Belief, Calibration, Certificate, ConfidenceRisk,
-        CountVariance, CoverageProgram, Evidence, ExternalCompletion, FactorCompletion, FactoredConfidence, FactorModel,
-        FittedRisk, FittedRows, GivenPropensity, Guarantee, IterativeSVD, LowRankCompletion, MarginalPropensity,
-        MaxNormCompletion, MaxNormFit, NoiseFactors, Observations, OptimalityGap, PartialCompletion,
-        PosteriorConfidence, PosteriorVariance, Quietness, RiskCurve, RiskModel, SeenRows, Selection, SelectionPlan,
-        SoftImpute, Status, TableCompletion, TargetWeights, TraceNormCompletion, UnitMap,
-    )
-}  # fmt: skip
-"""Every kind of object that a model file may hold; nothing else is ever built from a file."""
 
 
 def save(completer: PartialCompleter, path: str | Path) -> None:
@@ -74,7 +35,7 @@ def save(completer: PartialCompleter, path: str | Path) -> None:
         "observations": completer.observations_,
         "feature_names": getattr(completer, "feature_names_in_", None),
     }
-    write_archive(Path(path), FORMAT, VERSION, content, STORABLE)
+    write_archive(Path(path), FORMAT, VERSION, content)
 
 
 def load(path: str | Path) -> PartialCompleter:
@@ -93,7 +54,7 @@ def load(path: str | Path) -> PartialCompleter:
     >>> bool((again.predict([0], [3]) == completer.predict([0], [3])).all())
     True
     """
-    return read_archive(Path(path), FORMAT, VERSION, _rebuilt, STORABLE)
+    return read_archive(Path(path), FORMAT, VERSION, _rebuilt)
 
 
 def _rebuilt(content: dict[str, Any]) -> PartialCompleter:

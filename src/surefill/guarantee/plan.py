@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from surefill.arrays import Array
 from surefill.guarantee.betting import LARGEST_BET, LOSS_SPREAD, choose_bets
+from surefill.registry import storable
 
 ROUNDING = 1e-5
 MOST_THRESHOLDS = 200
@@ -28,6 +29,7 @@ def up_to_rounding(threshold: ArrayLike) -> Array:
     return np.asarray(threshold, dtype=np.float64) * (1 + ROUNDING**2)
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class SelectionPlan:
     """Thresholds on the risk in rising order, the level each is tested at, and the bets.

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from surefill.arrays import Array
 from surefill.guarantee.betting import LARGEST_BET, fallback_rejections, running_log_capital
 from surefill.guarantee.plan import SelectionPlan, up_to_rounding, within
+from surefill.registry import storable
 from surefill.spaces.confidence_matrix import Confidence, some_cells
 
 BY_TOLERANCE = "the tolerance"
@@ -21,6 +22,7 @@ MIXING = 1.1
 """log 3: what is lost at most by betting on three horses instead of the best."""
 
 
+@storable
 @dataclass(frozen=True)
 class Selection:
     """The kept set {x : risk_x <= threshold, C_x >= floor} and how it did on the calibration entries.
@@ -70,6 +72,7 @@ class Selection:
         return within(risk, confidence, self.threshold, self.floor)
 
 
+@storable
 @dataclass(frozen=True)
 class Guarantee:
     """What is promised about the kept set, over which entries, and what is not.
@@ -91,6 +94,7 @@ class Guarantee:
     not_promised: str
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class Calibration:
     """Cells that had no part in predictions, risks and confidences: what those say of them, and what was lost.

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from surefill.arrays import Array
 from surefill.data import Observations
 from surefill.errors import InputError
+from surefill.registry import storable
 
 Aim = Literal["observed", "unobserved", "all"]
 AIMS = ("observed", "unobserved", "all")
@@ -28,6 +29,7 @@ class Propensity(Protocol):
         ...
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class GivenPropensity:
     """An m x n matrix of probabilities."""
@@ -50,6 +52,7 @@ class PropensityFunction:
         return _probabilities(self.function(np.asarray(rows), np.asarray(cols)))
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class MarginalPropensity:
     """p_ij = min(a_i b_j, 0.95): how often rows and columns are observed, multiplied.
@@ -77,6 +80,7 @@ class MarginalPropensity:
         return np.asarray(np.minimum(chance, MOST_LIKELY))
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class TargetWeights:
     """w_x in (0, 1], in proportion to how much more often x is among the entries aimed at than among those held out.

@@ -53,7 +53,7 @@ def write_table(
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = Path(folder) / "filled.csv"
     ...     block = {"row": np.array(["ann"]), "value": np.array([4.5])}
-    ...     lines = sf.write_table(file, [block], columns={"row": "user"})
+    ...     lines = sf.io.write_table(file, [block], columns={"row": "user"})
     ...     print(lines, file.read_text().split())
     1 ['user,value', 'ann,4.5']
     """

@@ -27,7 +27,10 @@ def tell_blocks(size: int, tolerance: float, seed: int, progress: ProgressCallba
 
     simulation = sf.datasets.make_blocks((size, size), n_draws=3 * size * size, rank=2, noise=0.1, random_state=seed)
     completer = sf.PartialCompleter(
-        tolerance=tolerance, confidence=sf.CoverageProgram(K=1.0, gamma=0.3), random_state=seed, progress=progress
+        tolerance=tolerance,
+        confidence=sf.confidence.CoverageProgram(K=1.0, gamma=0.3),
+        random_state=seed,
+        progress=progress,
     ).fit(simulation.observations)
     draw_blocks(simulation, completer.result_, picture)
     return measure_blocks(simulation, completer.result_) | {"picture": str(picture)}
@@ -57,7 +60,7 @@ def tell_digits(n_images: int, seed: int, progress: ProgressCallback, picture: P
     from surefill.reproduction.figures import draw_digits
 
     hidden = sf.datasets.make_hidden_digits(n_images, random_state=seed)
-    program = sf.CoverageProgram(K=1.0, gamma=0.3, rank=4, random_state=seed)
+    program = sf.confidence.CoverageProgram(K=1.0, gamma=0.3, rank=4, random_state=seed)
     results = [
         sf.PartialCompleter(DIGIT_TOLERANCE, confidence=confidence, random_state=seed, progress=progress)
         .fit(hidden.observations)

@@ -144,7 +144,7 @@ def exact_descent(setting: str, alpha: float = 4.0, theta: float = 2.0) -> Metho
 
 
 def factored_descent(setting: str) -> Method:
-    """ODD with thin factors: the same game at any size (:class:`surefill.FactoredGame`)."""
+    """ODD with thin factors: the same game at any size (:class:`surefill.online.FactoredGame`)."""
 
     def search(seen: Observations, seed: int, progress: ProgressCallback | None) -> Answer:
         game = OnlineDualDescent(seen.shape, confidence=setting, matrix="factored", observations="zero")

@@ -15,8 +15,10 @@ from surefill.data import Observations
 from surefill.data.groups import Groups, locate
 from surefill.data.splits import split_folds
 from surefill.loop import ProgressCallback
+from surefill.registry import storable
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class CountVariance:
     """1 + 1 / (1 + n_i) + 1 / (1 + n_j) with n_i and n_j the draws in row i and column j:
@@ -52,6 +54,7 @@ def _draws(groups: Groups, counts: NDArray[np.int64]) -> Array:
     return np.append(np.add.reduceat(counts[groups.order], groups.starts[:-1]), 0).astype(np.float64)
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class Evidence:
     """What is known of entries before their values are: their predictions, and what may tell how good these are."""

@@ -13,8 +13,10 @@ from surefill.arrays import Array
 from surefill.confidence.algorithms import ExtendableConfidence
 from surefill.data import Observations
 from surefill.errors import InputError
+from surefill.registry import storable
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class RiskCurve:
     """risk(c) = the non-increasing fit of held-out squared errors on confidence, in the user's squared units.
@@ -49,6 +51,7 @@ class RiskCurve:
         return np.interp(np.asarray(confidence, dtype=np.float64), self.confidence, self.risk)
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class ConfidenceRisk:
     """risk_x = curve(C_x): an expected squared error for every entry, from its confidence alone.

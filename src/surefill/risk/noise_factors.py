@@ -13,6 +13,7 @@ from surefill.arrays import Array, IntArray
 from surefill.data import Groups
 from surefill.data.groups import locate
 from surefill.errors import InputError
+from surefill.registry import storable
 
 CREDIBILITIES = (*(2.0**power for power in range(15)), 1e9)
 """How many draws the prior may count for; with the last one, rows (or columns) do not differ."""
@@ -21,6 +22,7 @@ LARGEST_RATIO, LARGEST_TILT = 5.0, 1.0
 TINY, ROUNDING = 1e-300, 1e-12
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class NoiseFactors:
     """a_g exp(d_g (M - c_g)) multiplies the risk of an entry predicted M in the row (or column) ``ids[g]``.

@@ -42,7 +42,7 @@ class RiskAlgorithm(Protocol):
     Examples
     --------
     >>> import surefill as sf
-    >>> isinstance(sf.RiskModel(), RiskAlgorithm)
+    >>> isinstance(sf.risk.RiskModel(), RiskAlgorithm)
     True
     """
 

@@ -15,11 +15,13 @@ from surefill.confidence.algorithms import ConfidenceAlgorithm
 from surefill.data import Observations
 from surefill.errors import InputError, invalid_parameter, is_number, is_seed
 from surefill.loop import ProgressCallback, run
+from surefill.registry import storable
 from surefill.risk.backfitting import Backfitting, hats, knots_for
 from surefill.risk.cross_fitting import CrossFitted, Evidence
 from surefill.risk.noise_factors import NoiseFactors, NoiseSide
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class FittedRisk:
     """risk_ij = v_ij^slopes[0] exp(slopes[1] (1 - C_ij)) exp(curve(M_ij)) a_i(M_ij) b_j(M_ij), in squared units:
@@ -79,6 +81,7 @@ LEAST_RISK = 1e-10
 TOLERANCE, MOST_STEPS = 1e-4, 50
 
 
+@storable
 @dataclass(frozen=True)
 class RiskModel:
     """E (y - M_ij)^2 = v_ij^s exp(curve(M_ij)) a_i(M_ij) b_j(M_ij) for a new draw y, in the user's squared units.

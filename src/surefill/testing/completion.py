@@ -45,7 +45,7 @@ class CompletionContract:
     --------
     >>> import surefill as sf
     >>> class TestMine(CompletionContract):
-    ...     algorithm = sf.FactorModel(rank=3)
+    ...     algorithm = sf.completion.FactorModel(rank=3)
     ...     bad_parameters = {"rank": 0}
     >>> TestMine.fit(additive_and_low_rank().observations).shape
     (30, 24)

@@ -16,8 +16,10 @@ from surefill.data import Observations, UnitMap
 from surefill.errors import InputError
 from surefill.kernels.least_squares import quadratic_forms
 from surefill.loop import Status
+from surefill.registry import storable
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class BayesianFactorCompletion(Factored):
     """u_ij = mean + b_i + c_j + p_i . q_j on [-1, 1], cut to it and given in the user's units, at the means of
@@ -31,7 +33,7 @@ class BayesianFactorCompletion(Factored):
     --------
     >>> import surefill as sf
     >>> sim = sf.datasets.make_low_rank((30, 20), rank=2, n_draws=400, noise=0.1, random_state=0)
-    >>> completion = sf.BayesianFactorModel(rank=3).fit(sim.observations)
+    >>> completion = sf.completion.BayesianFactorModel(rank=3).fit(sim.observations)
     >>> completion.at([0, 1], [2, 3]).shape
     (2,)
     >>> bool((completion.variance([0, 1], [2, 3]) > 0).all())

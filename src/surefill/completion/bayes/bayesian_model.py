@@ -13,6 +13,7 @@ from surefill.completion.bayes.variational import LEAST_NOISE, Belief, Variation
 from surefill.data import Observations
 from surefill.errors import invalid_parameter, is_number, is_seed
 from surefill.loop import ProgressCallback, Status, run
+from surefill.registry import storable
 
 START_NOISES = (0.8, 0.1)
 """Shares of the draws' variance to start from. After the first all factors may vanish for good where little was seen;
@@ -21,6 +22,7 @@ after the second they fit some noise before they shrink."""
 FIRST_SWEEPS = 6
 
 
+@storable
 @dataclass(frozen=True)
 class BayesianFactorModel:
     """y_t ~ N(mean + b_i + c_j + p_i . q_j, noise / (s_i t_j)) at (i, j); x_i = (b_i, p_i), z_j = (c_j, q_j):

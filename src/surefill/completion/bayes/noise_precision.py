@@ -22,12 +22,14 @@ from scipy.special import digamma, gammaln
 
 from surefill.arrays import Array
 from surefill.errors import InputError
+from surefill.registry import storable
 
 USUAL_STRENGTH = 16.0
 USUAL_EXCESS = float(np.log(USUAL_STRENGTH / 2) - digamma(USUAL_STRENGTH / 2))
 LEAST_STRENGTH, MOST_STRENGTH = 0.5, 1e6
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class Quietness:
     """q(s_g) of each group g of a side, and last of one without entries: ``draws`` c_g, ``errors`` e_g, strength k."""

@@ -25,6 +25,7 @@ from surefill.completion.grouped_regression import Side, as_features, lent, over
 from surefill.data import Groups, Observations
 from surefill.errors import InputError
 from surefill.kernels.group_sums import sum_errors
+from surefill.registry import storable
 
 LINK_PENALTY = 3.0
 LINK_STEPS = 2
@@ -35,6 +36,7 @@ SETTLING_STEPS = 4
 TINY = float(np.finfo(float).tiny)
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class Belief:
     """q(x_g) = N(mean_g, diag(variance_g)) of each group g, and the prior x_g ~ N(m_g, precision^-1), where

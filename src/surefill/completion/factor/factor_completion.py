@@ -12,6 +12,7 @@ from surefill.completion.factored_completion import Factored, StoredProduct
 from surefill.completion.grouped_regression import Side, overlaid
 from surefill.data import Observations, UnitMap
 from surefill.loop import Status
+from surefill.registry import storable
 
 BIAS_PENALTY = 5.0
 
@@ -52,6 +53,7 @@ class RidgeSide(Side):
         return ridge
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class FactorCompletion(StoredProduct, Factored):
     """u_ij = mean + b_i + c_j + p_i . q_j on [-1, 1], cut to it and given in the user's units.
@@ -63,7 +65,7 @@ class FactorCompletion(StoredProduct, Factored):
     --------
     >>> import surefill as sf
     >>> sim = sf.datasets.make_low_rank((30, 20), rank=2, n_draws=400, noise=0.1, random_state=0)
-    >>> completion = sf.FactorModel(rank=3).fit(sim.observations)
+    >>> completion = sf.completion.FactorModel(rank=3).fit(sim.observations)
     >>> type(completion).__name__, completion.dense().shape
     ('FactorCompletion', (30, 20))
     """

@@ -15,6 +15,7 @@ from surefill.data import Observations
 from surefill.data.splits import split_entries
 from surefill.errors import invalid_parameter, is_number, is_seed
 from surefill.loop import ProgressCallback, Status, run
+from surefill.registry import storable
 
 PENALTY_PATH = tuple(2.4 / 2**s for s in range(10))
 DEFAULT_PENALTY = 0.6
@@ -23,6 +24,7 @@ PATH_SWEEPS = 6
 PATIENCE = 2
 
 
+@storable
 @dataclass(frozen=True)
 class FactorModel:
     """min  sum_S c_x (u_x - mean - b_i - c_j - p_i . q_j)^2

@@ -19,6 +19,7 @@ from surefill.data.groups import locate
 from surefill.data.splits import split_entries
 from surefill.errors import invalid_parameter, is_number, is_seed
 from surefill.loop import ProgressCallback, Status, run
+from surefill.registry import storable
 
 K_PATH = tuple(0.25 * 2 ** (s / 2) for s in range(12))
 DEFAULT_K = 1.0
@@ -29,6 +30,7 @@ PATIENCE = 2
 MAX_STAGES = 30
 
 
+@storable
 @dataclass(frozen=True)
 class MaxNormCompletion:
     """min over max-norm(M) <= K, |M_x| <= 1 of  sum_S w_x (u_x - M_x)^2,  w = counts / N, u the values on [-1, 1].

@@ -13,10 +13,12 @@ from surefill.completion.factored_completion import StoredProduct
 from surefill.completion.grouped_regression import Side
 from surefill.data import Observations, UnitMap
 from surefill.loop import Status
+from surefill.registry import storable
 
 SECULAR_STEPS = 60
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class MaxNormFit(StoredProduct):
     """M_ij = mean + b_i + c_j + u_i . v_j on [-1, 1], rows of U and V at most sqrt(K) long; given in the user's units.
@@ -37,7 +39,7 @@ class MaxNormFit(StoredProduct):
     --------
     >>> import surefill as sf
     >>> sim = sf.datasets.make_low_rank((30, 20), rank=2, n_draws=400, noise=0.1, random_state=0)
-    >>> completion = sf.MaxNormCompletion(K=1.0).fit(sim.observations)
+    >>> completion = sf.completion.MaxNormCompletion(K=1.0).fit(sim.observations)
     >>> completion.lower_bound <= completion.objective
     True
     """

@@ -9,10 +9,12 @@ from surefill.completion.effects import Centre
 from surefill.completion.spectral.shrinkage import RankLimit
 from surefill.completion.spectral.spectral_algorithm import SpectralAlgorithm, check_whole
 from surefill.completion.spectral.squared_loss import Sample
+from surefill.registry import storable
 
 RANK_PATH = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 
 
+@storable
 @dataclass(frozen=True)
 class IterativeSVD(SpectralAlgorithm):
     """min  (1/2) sum_S c_x (y_x - common_x - M_x)^2  over rank(M) <= rank  (the paper's M^rk_k without its box)

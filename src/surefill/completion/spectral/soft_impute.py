@@ -17,11 +17,13 @@ from surefill.completion.spectral.spectral_algorithm import (
 )
 from surefill.completion.spectral.squared_loss import Sample
 from surefill.errors import invalid_parameter
+from surefill.registry import storable
 
 PATH_RATIO = 0.75
 PATH_LENGTH = 32
 
 
+@storable
 @dataclass(frozen=True)
 class SoftImpute(SpectralAlgorithm):
     """min  (1/2) sum_S c_x (y_x - common_x - M_x)^2 + penalty |M|_tr

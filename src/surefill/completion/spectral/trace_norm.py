@@ -16,12 +16,14 @@ from surefill.completion.spectral.squared_loss import Sample
 from surefill.data import Observations
 from surefill.errors import invalid_parameter
 from surefill.loop import ProgressCallback, Status
+from surefill.registry import storable
 from surefill.spaces.conic_model import attempts, check_size, load_cvxpy, plan_for
 from surefill.spaces.spectral_norm import SparseOperator, lanczos
 
 PATH_LENGTH = 16
 
 
+@storable
 @dataclass(frozen=True)
 class TraceNormCompletion(SpectralAlgorithm):
     """min  sum_S w_x (u_x - M_x)^2  over |M|_tr <= tau  (the paper's M^tr_tau), w = counts / N, u in [-1, 1]

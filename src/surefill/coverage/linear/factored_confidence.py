@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from surefill.arrays import row_blocks
 from surefill.data.observations import Observations
+from surefill.registry import storable
 
 EXACT_CELLS = 200_000_000
 """Cells up to which sums over all of C are exact; beyond, they are estimated from drawn cells."""
@@ -17,6 +18,7 @@ EXACT_CELLS = 200_000_000
 DRAWN_CELLS = 4_000_000
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class FactoredConfidence:
     """C_x = (1 - t) clip((1 + lambda (gamma - M_x)) / mu, 0, 1) + t counts_x / max(counts),  M = left right' / T.
