@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import rosen, rosen_der
 
-from surefill.spaces.descent import MEMORY, StepMemory, descend
+from surefill.spaces.descent import MEMORY, StepMemory, _between, _search_along, descend
 
 
 @given(st.integers(0, 1000))
@@ -68,6 +68,22 @@ def test_walls_are_stepped_back_from_and_precision_is_kept():
     found = descend(objective, np.array([0.0, 3.0], np.float32), 60)
     assert found.dtype == np.float32
     np.testing.assert_allclose(found, [1 - 1 / 30, 0.0], atol=1e-3)
+
+
+@pytest.mark.parametrize("end", [(1.0, 0.0, 1.0), (1.0, -1.0, -1.0), (1.0, np.inf, np.nan), (1.0, 1e300, 1e300)])
+def test_the_next_step_lies_between_the_ends_whatever_was_found_there(end):
+    assert 0.1 <= _between((0.0, 0.0, -1.0), end) <= 0.9
+
+
+def test_a_search_ends_where_no_number_is_left_between_its_ends():
+    """Steep before a step up at the first point tried, as where a function's fall is lost in its rounding."""
+
+    def objective(x):
+        return (-x[0] if x[0] <= 1 else 1e6), np.array([-1.0])
+
+    point, value, _ = _search_along(objective, np.zeros(1), 0.0, -1.0, np.ones(1), 1.0)
+    assert point[0] == pytest.approx(1)
+    assert value == -point[0]
 
 
 def test_it_stops_when_told_and_at_a_minimum():
