@@ -155,4 +155,4 @@ def _root_outer(p: Vector, q: Vector) -> Matrix:
 def _probabilities(weights: Vector) -> Vector:
     """Weights divided by their sum, none of them zero."""
     raised = np.maximum(weights, SMALLEST_SHARE * weights.sum())
-    return raised / raised.sum()
+    return np.asarray(raised / raised.sum())
