@@ -30,11 +30,11 @@ def test_mean_and_none_leave_no_effects():
 def test_effects_on_unit_values_are_those_of_the_values_on_the_unit_scale():
     rng = np.random.default_rng(1)
     seen = Observations(rng.integers(0, 8, 60), rng.integers(0, 6, 60), rng.uniform(1, 5, 60), (8, 6), (1, 5))
-    on_unit = Observations(seen.rows, seen.cols, seen.unit.to_unit(seen.values), (8, 6), (-1, 1), counts=seen.counts)
-    ours, theirs = Effects.of(seen, "effects", "").on(seen.unit), Effects.of(on_unit, "effects", "")
-    assert ours.offset == pytest.approx(theirs.offset)
-    np.testing.assert_allclose(ours.rows, theirs.rows, atol=1e-9)
-    np.testing.assert_allclose(ours.cols, theirs.cols, atol=1e-9)
+    ours = Effects.of(seen, "effects", "")
+    theirs = Effects.of(seen, "effects", "", values=seen.unit.to_unit(seen.values))
+    assert seen.unit.to_unit(ours.offset) == pytest.approx(theirs.offset)
+    np.testing.assert_allclose(ours.rows, 2 * theirs.rows, atol=1e-9)
+    np.testing.assert_allclose(ours.cols, 2 * theirs.cols, atol=1e-9)
 
 
 def test_taking_off_finds_the_effects_of_fitted_rows_again():

@@ -73,6 +73,17 @@ def test_the_penalised_form_agrees_with_the_conic_program_and_with_its_own_k(pen
     factors_prove_membership(fit)
 
 
+@pytest.mark.parametrize("K", [0.3, 1.0, 4.0])
+def test_fits_to_values_that_differ_by_rounding_are_as_near_as_their_gaps_say(K):
+    """The loss is a squared distance, so sum_S w_x (M_x - M*_x)^2 <= gap for every member M and the best one M*."""
+    seen = draw(4, n_draws=300)
+    rounded = np.clip(seen.values * (1 + 1e-15 * np.random.default_rng(0).normal(size=len(seen))), -1, 1)
+    here = MaxNormCompletion(K=K, tolerance=1e-2).fit(seen)
+    there = MaxNormCompletion(K=K, tolerance=1e-2).fit(replace(seen, values=rounded))
+    apart = np.sqrt(seen.weights @ (here.at(seen.rows, seen.cols) - there.at(seen.rows, seen.cols)) ** 2)
+    assert apart <= np.sqrt(here.gap) + np.sqrt(there.gap) + 1e-9
+
+
 def test_a_large_penalty_leaves_nothing():
     fit = MaxNormCompletion(penalty=50.0).fit(draw())
     assert fit.K < 1e-6

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import rosen, rosen_der
 
-from surefill.spaces.lbfgs import MEMORY, StepMemory, descend
+from surefill.spaces.lbfgs import MEMORY, StepMemory, _between, _search_along, descend
 
 
 @given(st.integers(0, 1000))
@@ -68,6 +68,23 @@ def test_walls_are_stepped_back_from_and_precision_is_kept():
     found = descend(objective, np.array([0.0, 3.0], np.float32), 60)
     assert found.dtype == np.float32
     np.testing.assert_allclose(found, [1 - 1 / 30, 0.0], atol=1e-3)
+
+
+@pytest.mark.parametrize("end", [(1.0, 0.0, 1.0), (1.0, -1.0, -1.0), (1.0, np.inf, np.nan), (1.0, 1e300, 1e300)])
+def test_the_next_step_lies_between_the_ends_whatever_was_found_there(end):
+    assert 0.1 <= _between((0.0, 0.0, -1.0), end) <= 0.9
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_search_ends_where_a_fall_is_lost_in_rounding(seed):
+    """Values that wobble in their last digit, as those of a minimum over lambda do that is found by iteration."""
+    rng = np.random.default_rng(seed)
+
+    def objective(x):
+        return 1 + rng.integers(-1, 3) * np.finfo(float).eps, np.array([-1e-17])
+
+    found = _search_along(objective, np.zeros(1), 1.0, -1e-17, np.ones(1), 1.0)
+    assert found is None or found[1] <= 1
 
 
 def test_it_stops_when_told_and_at_a_minimum():

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from surefill.arrays import Array
 from surefill.completion.grouped_regression import Side
-from surefill.data import Observations, UnitMap
+from surefill.data import Observations
 from surefill.errors import invalid_parameter
 
 Centre = Literal["none", "mean", "effects"]
@@ -30,22 +30,22 @@ class Effects:
     cols: Array
 
     @classmethod
-    def of(cls, observations: Observations, centre: Centre, owner: str, zero: float = 0.0) -> Effects:
+    def of(
+        cls, observations: Observations, centre: Centre, owner: str, zero: float = 0.0, values: Array | None = None
+    ) -> Effects:
         """min  sum_S c_x (y_x - offset - b_i - c_j)^2 + 5 sum b_i^2 + 5 sum c_j^2  for "effects".
 
-        "mean" leaves the effects zero and takes the mean of the draws, "none" takes ``zero`` for it.
+        "mean" leaves the effects zero and takes the mean of the draws, "none" takes ``zero`` for it. ``values`` stand
+        in for those observed, such as the same on [-1, 1].
         """
         if centre not in ("none", "mean", "effects"):
             raise invalid_parameter(owner, "centre", "'none', 'mean' or 'effects'", centre)
         b, c = np.zeros(len(observations.by_row) + 1), np.zeros(len(observations.by_col) + 1)
         if centre == "none":
             return cls(zero, b, c)
-        offset = float(np.average(observations.values, weights=observations.counts))
-        return cls(offset, b, c) if centre == "mean" else cls(offset, *_additive(observations, offset))
-
-    def on(self, unit: UnitMap) -> Effects:
-        """The same on [-1, 1]."""
-        return Effects(float(unit.to_unit(self.offset)), self.rows / unit.half_width, self.cols / unit.half_width)
+        y = observations.values if values is None else values
+        offset = float(np.average(y, weights=observations.counts))
+        return cls(offset, b, c) if centre == "mean" else cls(offset, *_additive(observations, y - offset))
 
     def beside(self, left: NDArray[Any], right: NDArray[Any]) -> tuple[Array, Array]:
         """(b_i, left_i) of each row and (c_j, right_j) of each column, both with a last line of zeros."""
@@ -60,12 +60,11 @@ def _beside(effects: Array, factors: NDArray[Any]) -> Array:
     return np.column_stack([effects, np.vstack([factors, np.zeros(factors.shape[1])])])
 
 
-def _additive(observations: Observations, offset: float) -> tuple[Array, Array]:
+def _additive(observations: Observations, r: Array) -> tuple[Array, Array]:
     """Columns, then rows, until neither moves: each is a shrunken mean of what the other leaves."""
     i, j = positions(observations)
     b, c = np.zeros(len(observations.by_row) + 1), np.zeros(len(observations.by_col) + 1)
-    r, counts = observations.values - offset, observations.counts
-    scale = float(np.abs(r).max())
+    counts, scale = observations.counts, float(np.abs(r).max())
     for _ in range(SWEEPS):
         before = b
         c = shrunken_means(j, r - b[i], counts, len(c))

@@ -90,15 +90,19 @@ def _search_along(
                 break
             low = tried
         step = _between(low, high) if high else 4 * step
+        if high and not low[0] < step < high[0]:  # no number is left between the ends
+            break
     return best
 
 
 def _between(low: Tried, high: Tried) -> float:
-    """Where the cubic through two values and slopes is least, kept a tenth of the way from either end."""
+    """Where the cubic through two values and slopes is least, kept a tenth of the way from either end.
+
+    The middle where the numbers are not finite or the cubic is a line.
+    """
     (a, f_a, d_a), (b, f_b, d_b) = low, high
-    if not np.isfinite([f_b, d_b]).all():
-        return (a + b) / 2
-    middle = d_a + d_b - 3 * (f_b - f_a) / (b - a)
-    root = np.sqrt(max(0.0, middle**2 - d_a * d_b))
-    share = (root + d_b - middle) / (d_b - d_a + 2 * root)
+    with np.errstate(all="ignore"):
+        middle = d_a + d_b - 3 * np.float64(f_b - f_a) / (b - a)
+        root = np.sqrt(max(0.0, middle**2 - d_a * d_b))
+        share = (root + d_b - middle) / (d_b - d_a + 2 * root)
     return float(a + min(max(1 - share, 0.1), 0.9) * (b - a)) if np.isfinite(share) else (a + b) / 2

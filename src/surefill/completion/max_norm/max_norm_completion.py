@@ -108,8 +108,9 @@ class MaxNormCompletion:
         progress: ProgressCallback | None = None,
     ) -> Solved:
         centre: Centre = "effects" if self.centre else "none"
-        effects = Effects.of(obs, centre, type(self).__name__, zero=obs.unit.centre).on(obs.unit)
-        target = obs.unit.to_unit(obs.values) - effects.at(*positions(obs))
+        on_unit = obs.unit.to_unit(obs.values)  # first of all, so that the user's units have no part in what follows
+        effects = Effects.of(obs, centre, type(self).__name__, values=on_unit)
+        target = on_unit - effects.at(*positions(obs))
         risk = Risk.of(obs, target, K, self.penalty, box=not self.centre)
         if self.method == "conic":
             found = solve_conic(risk, tolerance)
