@@ -129,7 +129,7 @@ def _max_norm_bounds(A: Array, size: float) -> Iterator[NormValue]:
         yield NormValue(lower, max(lower, max_norm_of_factors(U, V)), U, V, witness)
 
 
-def _polish(A: Matrix, p: Vector, q: Vector) -> tuple[float, Matrix, tuple[Matrix, Matrix]]:
+def _polish(A: Array, p: Vector, q: Vector) -> tuple[float, Array, tuple[Array, Array]]:
     """A lower bound, its witness, and factors of A, after multiplicative steps on the multipliers p and q.
 
     f(p, q) = trace-norm(sqrt(p) A sqrt(q)) <= max-norm(A) for probabilities p and q. With P S Q^T the singular value
@@ -148,7 +148,7 @@ def _polish(A: Matrix, p: Vector, q: Vector) -> tuple[float, Matrix, tuple[Matri
     return float(s.sum()), _root_outer(p, q) * (P @ Qt), factor_gram(U @ U.T, A, V @ V.T)
 
 
-def _root_outer(p: Vector, q: Vector) -> Matrix:
+def _root_outer(p: Vector, q: Vector) -> Array:
     """sqrt(p_i q_j), p and q made probabilities."""
     return np.sqrt(np.outer(_probabilities(p), _probabilities(q)))
 
