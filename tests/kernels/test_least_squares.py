@@ -4,7 +4,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from surefill.kernels import least_squares as kernels
-from surefill.kernels.compile import over_ranges
 
 both = {
     name: pytest.mark.parametrize(name, [getattr(kernels, name), getattr(kernels, f"{name}_reference")])
@@ -75,15 +74,3 @@ def test_quadratic_forms_by_hand(quadratic_forms):
     vectors, matrices = np.array([[1.0, 2.0], [0.0, 3.0]]), np.array([[[2.0, 1.0], [1.0, 4.0]], np.eye(2)])
     result = quadratic_forms(vectors, matrices, np.array([0, 1, 0]), np.array([0, 0, 1]))
     assert result.tolist() == [2 + 4 + 16, 36, 5]
-
-
-@given(st.lists(st.integers(0, 5000), min_size=1, max_size=30))
-def test_ranges_cover_every_group_once(sizes):
-    starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    visited = np.zeros(len(sizes), dtype=int)
-
-    def visit(first, last):
-        visited[first:last] += 1
-
-    over_ranges(visit, starts)
-    assert (visited == 1).all()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import zlib
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 from surefill.data.labels import Axis, index_integers, index_names
 from surefill.errors import InputError, invalid_parameter
 from surefill.kernels import tokenizer as kernels
-from surefill.kernels.compile import n_cores, workers
+from surefill.kernels.parallel import ThreadMap, n_cores
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 DELIMITERS = ("::", "\t", ",", ";", "|", " ")
@@ -72,12 +73,13 @@ class TextFile:
         """The fields at ``positions`` of every record, the first left out if it is a ``header``."""
         begin = self.records_begin(header)
 
-        def scan_part(first: int, last: int) -> _Scan:
+        def scan_part(ends: tuple[int, int]) -> _Scan:
+            first, last = ends
             lines = kernels.count_bytes(self._text[first:last], kernels.NEWLINE) + 1
             return _scan(self._text[:last], first, self._delimiter, positions, lines, len(self.fields))
 
         cuts = self._cuts(begin)
-        scans = list(workers().map(scan_part, cuts[:-1], cuts[1:]))
+        scans = ThreadMap().map(scan_part, pairwise(cuts))
         for scan in scans:
             if scan.status != kernels.COMPLETE:
                 raise self._error(scan, len(self.fields))
@@ -168,8 +170,8 @@ class TextColumns:
     def numbers(self, column: int) -> NDArray[np.float64]:
         """A column of finite numbers, in whatever notation Python's ``float`` reads."""
         parse = kernels.parse_decimals
-        parts = workers().map(lambda part: parse(self._text, part[0][column], part[1][column]), self._parts)
-        values = np.concatenate(list(parts))
+        parts = ThreadMap().map(lambda part: parse(self._text, part[0][column], part[1][column]), self._parts)
+        values = np.concatenate(parts)
         for record in np.flatnonzero(np.isnan(values)).tolist():
             written = self._content_of(column, record)
             try:
@@ -187,7 +189,7 @@ class TextColumns:
 
     def ids(self, *columns: int) -> list[Axis]:
         """Columns of ids, each integers if all are canonical integers, names otherwise."""
-        return list(workers().map(self._axis, columns))
+        return ThreadMap().map(self._axis, columns)
 
     def _axis(self, column: int) -> Axis:
         integers = [kernels.parse_integers(self._text, starts[column], ends[column]) for starts, ends in self._parts]

@@ -12,7 +12,7 @@ from scipy import sparse
 from surefill.arrays import Array, Floats, Indices, row_blocks
 from surefill.data import Groups, Observations
 from surefill.kernels.bounded_loss import set_row_terms, set_weighted_sums
-from surefill.kernels.compile import over_ranges
+from surefill.kernels.parallel import over_ranges
 
 BOX_STIFFNESS = 50.0
 """Growth of the box's pull per unit beyond 1, in units of the mean weight of an observed cell."""

@@ -1,0 +1,146 @@
+import os
+import threading
+import time
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from surefill.kernels import parallel
+from surefill.kernels.parallel import SerialMap, ThreadMap, over_ranges
+
+both = pytest.mark.parametrize("pieces", [SerialMap(), ThreadMap()], ids=["serial", "threads"])
+
+
+@pytest.fixture(params=[1, 2, 5])
+def cores(request, monkeypatch):
+    """A machine with this many cores, whatever the real one has."""
+    parallel._pool.cache_clear()
+    monkeypatch.setattr(parallel, "n_cores", lambda: request.param)
+    yield request.param
+    if parallel._pool.cache_info().currsize:
+        parallel._pool().shutdown()
+    parallel._pool.cache_clear()
+
+
+@both
+def test_results_come_in_the_order_of_the_items(pieces, cores):
+    def late_if_early(i):
+        time.sleep(0.002 * (i < 3))
+        return i * i
+
+    assert pieces.map(late_if_early, iter(range(20))) == [i * i for i in range(20)]
+    assert pieces.map(late_if_early, []) == []
+
+
+@both
+def test_the_first_error_in_the_order_of_the_items_is_raised(pieces, cores):
+    begun = []
+
+    def fail_late(i):
+        begun.append(i)
+        time.sleep(0.01 * (i == 2))
+        if i >= 2:
+            raise ValueError(f"piece {i}")
+
+    with pytest.raises(ValueError, match="piece 2"):
+        pieces.map(fail_late, range(1000))
+    assert len(begun) < 1000
+
+
+@both
+def test_no_piece_is_at_work_after_an_error(pieces, cores):
+    at_work = []
+
+    def work(i):
+        if i == 0:
+            raise KeyboardInterrupt
+        at_work.append(i)
+        time.sleep(0.02)
+        at_work.remove(i)
+
+    with pytest.raises(KeyboardInterrupt):
+        pieces.map(work, range(50))
+    assert not at_work
+
+
+def test_pieces_may_be_cut_into_pieces(cores):
+    pieces = ThreadMap()
+
+    def table(i):
+        return pieces.map(lambda j: sum(pieces.map(lambda k: i * j * k, range(4))), range(5))
+
+    assert pieces.map(table, range(6)) == [[6 * i * j for j in range(5)] for i in range(6)]
+
+
+def test_pieces_may_spread_ranges_of_groups_over_cores(cores):
+    starts = np.arange(0, 200_001, 1000)
+
+    def visits(_):
+        visited = np.zeros(200, dtype=int)
+        over_ranges(lambda first, last: mark(visited, first, last), starts)
+        return visited.tolist()
+
+    def mark(visited, first, last):
+        visited[first:last] += 1
+
+    assert ThreadMap().map(visits, range(8)) == [[1] * 200] * 8
+
+
+def test_several_threads_may_map_at_once(cores):
+    results = {}
+
+    def caller(i):
+        results[i] = ThreadMap().map(lambda j: (i, j), range(30))
+
+    threads = [threading.Thread(target=caller, args=(i,)) for i in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=30)
+    assert results == {i: [(i, j) for j in range(30)] for i in range(6)}
+
+
+def test_all_cores_are_used(monkeypatch):
+    parallel._pool.cache_clear()
+    monkeypatch.setattr(parallel, "n_cores", lambda: 3)
+    together = threading.Barrier(3, timeout=30)
+    ThreadMap().map(lambda _: together.wait(), range(3))
+    parallel._pool().shutdown()
+    parallel._pool.cache_clear()
+
+
+@both
+def test_the_state_of_the_caller_s_floating_point_errors_holds_in_every_piece(pieces, cores):
+    with np.errstate(divide="ignore"):
+        assert pieces.map(lambda i: float(np.log(np.float64(i))), [0, 0, 0, 0]) == [-np.inf] * 4
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this platform")
+def test_a_forked_child_starts_threads_of_its_own(cores):
+    ThreadMap().map(abs, range(100))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # forking with threads alive is what this test is about
+        child = os.fork()
+    if child == 0:
+        together = threading.Barrier(cores, timeout=10)
+        try:
+            ThreadMap().map(lambda _: together.wait(), range(cores))
+            os._exit(0)
+        finally:
+            os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+@given(st.lists(st.integers(0, 5000), min_size=1, max_size=30))
+def test_ranges_cover_every_group_once(sizes):
+    starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    visited = np.zeros(len(sizes), dtype=int)
+
+    def visit(first, last):
+        visited[first:last] += 1
+
+    over_ranges(visit, starts)
+    assert (visited == 1).all()
