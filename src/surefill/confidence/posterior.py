@@ -72,15 +72,19 @@ class PosteriorConfidence:
 
     def at(self, rows: ArrayLike, cols: ArrayLike) -> NDArray[np.float64]:
         """C at the cells (rows[t], cols[t])."""
+        return self.given(rows, cols, self.completion.at(rows, cols) if self.others else np.zeros(np.shape(rows)))
+
+    def given(self, rows: ArrayLike, cols: ArrayLike, predicted: Array) -> NDArray[np.float64]:
+        """The same where the completion's own values at these cells are known already."""
         i, j = self.completion.locate(rows, cols)
         f, g, f_prior, g_prior = self._sides
         left = quadratic_forms(f, self.row_inverses, j, i) + quadratic_forms(g, self.col_inverses, i, j)
         before = f_prior[j] + g_prior[i]
-        return np.clip(1.0 - (left + self._disagreement(rows, cols)) / before, 0.0, 1.0)
+        return np.clip(1.0 - (left + self._disagreement(rows, cols, predicted)) / before, 0.0, 1.0)
 
-    def _disagreement(self, rows: ArrayLike, cols: ArrayLike) -> NDArray[np.float64]:
-        """d at the cells, on [-1, 1]."""
-        own, n = self.completion.at(rows, cols), 1 + len(self.others)
+    def _disagreement(self, rows: ArrayLike, cols: ArrayLike, own: Array) -> NDArray[np.float64]:
+        """d at the cells, on [-1, 1]: the variance among this completion's values ``own`` and the others'."""
+        n = 1 + len(self.others)
         total, squares = np.zeros_like(own), np.zeros_like(own)
         for other in self.others:
             away = other.at(rows, cols) - own

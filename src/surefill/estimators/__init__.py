@@ -2,7 +2,7 @@
 
 from surefill.estimators.long_table import iterate_table
 from surefill.estimators.partial_completer import PartialCompleter
-from surefill.estimators.result import PartialCompletion
+from surefill.estimators.result import Answer, PartialCompletion
 from surefill.estimators.storage import load, save
 
-__all__ = ["PartialCompleter", "PartialCompletion", "iterate_table", "load", "save"]
+__all__ = ["Answer", "PartialCompleter", "PartialCompletion", "iterate_table", "load", "save"]

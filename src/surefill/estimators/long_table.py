@@ -49,13 +49,11 @@ def _block(
     observations, result = completer.observations_, completer.result_
     position = observations.find(rows, cols)
     observed = position >= 0
-    confidence, risk = result.confidence_at(rows, cols), result.risk_at(rows, cols)
-    keep = result.selection.keeps(risk, confidence)
-    wanted = {"kept": observed | keep, "missing": ~observed, "all": np.full(len(rows), True)}[entries]
-    rows, cols, position, observed, confidence, risk, keep = (
-        column[wanted] for column in (rows, cols, position, observed, confidence, risk, keep)
-    )
-    value = np.where(observed, observations.values[position], result.values_at(rows, cols))
+    answer = result.answer(rows, cols)
+    wanted = {"kept": observed | answer.keep, "missing": ~observed, "all": np.full(len(rows), True)}[entries]
+    columns = (rows, cols, position, observed, answer.value, answer.confidence, answer.risk, answer.keep)
+    rows, cols, position, observed, value, confidence, risk, keep = (column[wanted] for column in columns)
+    value = np.where(observed, observations.values[position], value)
     labels = observations.row_labels, observations.col_labels
     return {
         "row": rows if labels[0] is None else labels[0][rows],

@@ -1,4 +1,4 @@
-"""scikit-learn's door: a matrix with holes in, the same matrix with its trusted holes filled out."""
+"""scikit-learn's matrix API: a matrix with holes in, the same matrix with its trusted holes filled out."""
 
 from __future__ import annotations
 
@@ -35,19 +35,25 @@ class RowAnswers:
             fitted_row[row] = known.get(entries, -1)
         return cls(fitted, fitted.fold_in(observations), fitted_row)
 
-    def values_at(self, rows: Indices, cols: Indices) -> NDArray[np.float64]:
-        """Completed values."""
-        return self._ask("values_at", rows, cols)
+    def at(self, rows: Indices, cols: Indices) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        """Completed values, and whether each entry is kept."""
+        value, keep = np.empty(len(rows)), np.empty(len(rows), dtype=bool)
+        for which, result, own_rows in self._sources(rows):
+            answer = result.answer(own_rows, cols[which])
+            value[which], keep[which] = answer.value, answer.keep
+        return value, keep
 
-    def keeps(self, rows: Indices, cols: Indices) -> NDArray[np.bool_]:
-        """Whether each entry is kept."""
-        return self._ask("keeps", rows, cols).astype(bool)
+    def values(self, rows: Indices, cols: Indices) -> NDArray[np.float64]:
+        """Completed values alone."""
+        value = np.empty(len(rows))
+        for which, result, own_rows in self._sources(rows):
+            value[which] = result.values_at(own_rows, cols[which])
+        return value
 
-    def _ask(self, question: str, rows: Indices, cols: Indices) -> NDArray[np.float64]:
-        answer, known = np.empty(len(rows)), self.fitted_row[rows] >= 0
-        answer[known] = getattr(self.fitted, question)(self.fitted_row[rows[known]], cols[known])
-        answer[~known] = getattr(self.folded, question)(rows[~known], cols[~known])
-        return answer
+    def _sources(self, rows: Indices) -> list[tuple[NDArray[np.bool_], PartialCompletion, Indices]]:
+        """Which entries to ask the fit about, which the fold-in, and their rows there."""
+        known = self.fitted_row[rows] >= 0
+        return [(known, self.fitted, self.fitted_row[rows[known]]), (~known, self.folded, rows[~known])]
 
 
 def _entries_of_rows(observations: Observations) -> list[tuple[int, bytes]]:
@@ -72,9 +78,8 @@ def fill(X: Any, result: PartialCompletion, fitted_on: Observations) -> NDArray[
         return _fill_sparse(X, observations, answers)
     filled = np.array(X)
     rows, cols = np.nonzero(np.isnan(filled))
-    kept = answers.keeps(rows, cols)
-    rows, cols = rows[kept], cols[kept]
-    filled[rows, cols] = answers.values_at(rows, cols)
+    value, kept = answers.at(rows, cols)
+    filled[rows[kept], cols[kept]] = value[kept]
     return filled
 
 
@@ -89,7 +94,7 @@ def complete_rows(X: Any, result: PartialCompletion, fitted_on: Observations) ->
         raise InputError("predict(X) fills every entry, which sparse rows are too long for: ask predict(rows, cols).")
     rows, cols = np.indices(X.shape).reshape(2, -1)
     answers = RowAnswers.of(Observations.from_matrix(X), result, fitted_on)
-    return answers.values_at(rows, cols).reshape(X.shape).astype(X.dtype, copy=False)
+    return answers.values(rows, cols).reshape(X.shape).astype(X.dtype, copy=False)
 
 
 def _fill_sparse(X: Any, observations: Observations, answers: RowAnswers) -> sparse.sparray | sparse.spmatrix:
@@ -98,11 +103,11 @@ def _fill_sparse(X: Any, observations: Observations, answers: RowAnswers) -> spa
     every = np.arange(X.shape[1])
     for row in range(X.shape[0]):
         here = np.full(X.shape[1], row)
-        missing = observations.find(here, every) < 0
-        kept = every[missing & answers.keeps(here, every)]
-        rows.append(here[: len(kept)])
-        cols.append(kept)
-        values.append(answers.values_at(here[: len(kept)], kept))
+        missing = np.flatnonzero(observations.find(here, every) < 0)
+        value, kept = answers.at(here[missing], missing)
+        rows.append(here[missing][kept])
+        cols.append(missing[kept])
+        values.append(value[kept])
     entries = np.concatenate(values).astype(X.dtype), (np.concatenate(rows), np.concatenate(cols))
     container = sparse.csr_array if isinstance(X, sparse.sparray) else sparse.csr_matrix
     return container(entries, shape=X.shape)  # type: ignore[arg-type]

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from surefill.arrays import Array
 from surefill.completion import Completion
+from surefill.confidence import PosteriorConfidence
 from surefill.confidence.algorithms import Certificate, ExtendableConfidence
 from surefill.data import Observations
 from surefill.errors import invalid_parameter, is_number
@@ -38,6 +40,26 @@ PICKED_LATER = (
     " This holds for a tolerance settled without looking at the calibration entries; it does not for one picked "
     "because of how much it keeps."
 )
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """What is said of entries, an array each: value, confidence in [0, 1], expected squared error, and whether kept.
+
+    Examples
+    --------
+    >>> import surefill as sf
+    >>> sim = sf.datasets.make_low_rank((60, 50), rank=2, n_draws=2000, noise=0.1, random_state=0)
+    >>> completer = sf.PartialCompleter(tolerance=0.05, confidence="posterior").fit(sim.observations)
+    >>> answer = completer.result_.answer([0, 1], [3, 4])
+    >>> answer.value.shape, answer.keep.dtype
+    ((2,), dtype('bool'))
+    """
+
+    value: Array
+    confidence: Array
+    risk: Array
+    keep: NDArray[np.bool_]
 
 
 @storable
@@ -100,6 +122,20 @@ class PartialCompletion:
         """How far off the calibration entries were, for intervals."""
         return ConformalScores.of(self.calibration.loss, self.calibration.risk, self.calibration.weight)
 
+    def answer(self, rows: ArrayLike, cols: ArrayLike) -> Answer:
+        """Value, confidence, risk and keep at the pairs (rows[t], cols[t]), the completion asked once per entry."""
+        predicted = self.completion.at(rows, cols)
+        confidence = self._confidence_given(rows, cols, predicted)
+        risk = self.risk.given(rows, cols, predicted, confidence)
+        value = np.clip(predicted, *self.predicted_range)
+        return Answer(value, confidence, risk, self.selection.keeps(risk, confidence))
+
+    def _confidence_given(self, rows: ArrayLike, cols: ArrayLike, predicted: Array) -> Array:
+        """Confidences; one that rests on the completion's own values is not made to compute them again."""
+        if isinstance(self.confidence, PosteriorConfidence) and self.confidence.completion is self.completion:
+            return self.confidence.given(rows, cols, predicted)
+        return self.confidence.at(rows, cols)
+
     def values_at(self, rows: ArrayLike, cols: ArrayLike) -> NDArray[np.float64]:
         """Completed values at the pairs (rows[t], cols[t]), kept or not."""
         return np.clip(self.completion.at(rows, cols), *self.predicted_range)
@@ -114,7 +150,7 @@ class PartialCompletion:
 
     def keeps(self, rows: ArrayLike, cols: ArrayLike) -> NDArray[np.bool_]:
         """Whether each entry is in the kept set."""
-        return self.selection.keeps(self.risk.at(rows, cols), self.confidence.at(rows, cols))
+        return self.answer(rows, cols).keep
 
     def keeps_dense(self) -> NDArray[np.bool_]:
         """Whether each of all m x n entries is kept; only for matrices small enough to hold."""
@@ -125,11 +161,9 @@ class PartialCompletion:
         self, rows: ArrayLike, cols: ArrayLike, level: float
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Lower and upper ends of intervals that hold a new value with probability ``level``, within the bounds."""
-        centre, half = (
-            self.values_at(rows, cols),
-            self.scores.half_widths(self.risk.at(rows, cols), self.weights.at(rows, cols), level),
-        )
-        return np.clip(centre - half, *self.bounds), np.clip(centre + half, *self.bounds)
+        answer = self.answer(rows, cols)
+        half = self.scores.half_widths(answer.risk, self.weights.at(rows, cols), level)
+        return np.clip(answer.value - half, *self.bounds), np.clip(answer.value + half, *self.bounds)
 
     def at_tolerance(self, tolerance: float) -> Self:
         """The same completion, confidences and risks with the set kept at another tolerance; nothing is fitted again.
@@ -170,7 +204,8 @@ class PartialCompletion:
         """The completed values that are kept, grey elsewhere, in the order of :meth:`plot_confidence`."""
         view = View.of(self.confidence, order)
         rows, cols = (side.ravel() for side in np.meshgrid(view.rows, view.cols, indexing="ij"))
-        kept = np.where(self.keeps(rows, cols), self.values_at(rows, cols), np.nan)
+        answer = self.answer(rows, cols)
+        kept = np.where(answer.keep, answer.value, np.nan)
         return plot_matrix(kept.reshape(view.confidence.shape), view.shape, "kept values", self.bounds, "PuOr", ax)
 
     def fold_in(self, observations: Observations) -> Self:

@@ -74,6 +74,10 @@ class ConfidenceRisk:
         """Expected squared errors at the pairs (rows[t], cols[t]), in the data's squared units."""
         return self.curve.at(self.confidence.at(rows, cols))
 
+    def given(self, rows: ArrayLike, cols: ArrayLike, predicted: Array, confidence: Array) -> Array:
+        """The same where the confidences at these pairs are known already."""
+        return self.curve.at(confidence)
+
     def fold_in(self, observations: Observations) -> Self:
         """The risk of other rows, seen at ``observations``."""
         return replace(self, confidence=self.confidence.fold_in(observations))

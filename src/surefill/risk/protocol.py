@@ -7,6 +7,7 @@ from typing import Protocol, Self, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from surefill.arrays import Array
 from surefill.completion import Completion, CompletionAlgorithm
 from surefill.confidence.algorithms import ConfidenceAlgorithm
 from surefill.data import Observations
@@ -28,6 +29,10 @@ class Risk(Protocol):
 
     def at(self, rows: ArrayLike, cols: ArrayLike) -> NDArray[np.float64]:
         """Expected squared errors at the pairs (rows[t], cols[t])."""
+        ...
+
+    def given(self, rows: ArrayLike, cols: ArrayLike, predicted: Array, confidence: Array) -> NDArray[np.float64]:
+        """The same where the completion's values and the confidences at these pairs are known already."""
         ...
 
     def fold_in(self, observations: Observations) -> Self:

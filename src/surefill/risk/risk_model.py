@@ -65,7 +65,13 @@ class FittedRisk:
 
     def at(self, rows: ArrayLike, cols: ArrayLike) -> NDArray[np.float64]:
         """Expected squared error at the pairs (rows[t], cols[t]), at the cost of one prediction and variance each."""
-        predicted = self.evidence.completion.at(rows, cols)
+        return self._of(rows, cols, self.evidence.completion.at(rows, cols))
+
+    def given(self, rows: ArrayLike, cols: ArrayLike, predicted: Array, confidence: Array) -> NDArray[np.float64]:
+        """The same where the completion's values at these pairs are known already."""
+        return self._of(rows, cols, predicted)
+
+    def _of(self, rows: ArrayLike, cols: ArrayLike, predicted: Array) -> NDArray[np.float64]:
         curve = np.interp(predicted, self.knots, self.heights)
         level = np.exp(self.evidence.monotone(rows, cols) @ self.slopes + curve)
         return np.asarray(level * self.rows.at(rows, predicted) * self.cols.at(cols, predicted))
