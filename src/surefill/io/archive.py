@@ -19,6 +19,8 @@ from surefill.io.files import check_folder, replacing
 from surefill.registry import STORABLE
 
 HEADER = "surefill.json"
+"""The member of the zip file that holds the JSON text, as bytes in a numpy array."""
+
 UNREADABLE = (
     OSError, ValueError, LookupError, EOFError, TypeError, AttributeError, RuntimeError, MemoryError,
     zipfile.BadZipFile, zlib.error,
@@ -32,18 +34,21 @@ Built = TypeVar("Built")
 def write_archive(target: Path, form: str, version: int, content: Any) -> None:
     """Write ``content``: numbers, text, arrays, tuples, dictionaries, and dataclasses and enums that are storable.
 
-    The file appears only when it is complete.
+    An object or array that is reached in several ways is written once. The file appears only when it is complete.
     """
-    arrays: Arrays = {}
-    header = {"format": form, "version": version, "content": _pack(content, arrays)}
-    arrays[HEADER] = np.frombuffer(json.dumps(header, allow_nan=False).encode(), dtype=np.uint8)
+    packer = _Packer()
+    header = {"format": form, "version": version, "content": packer.pack(content)}
+    text = np.frombuffer(json.dumps(header, allow_nan=False).encode(), dtype=np.uint8)
     check_folder(target)
     with replacing(target) as partial, open(partial, "wb") as file:
-        np.savez(file, **arrays)  # type: ignore[arg-type]
+        np.savez(file, **packer.arrays, **{HEADER: text})  # type: ignore[arg-type]
 
 
 def read_archive(target: Path, form: str, version: int, rebuild: Callable[[Any], Built]) -> Built:
-    """What ``rebuild`` makes of the content written by :func:`write_archive`; only storable kinds are ever built."""
+    """What ``rebuild`` makes of the content written by :func:`write_archive`: an object that was shared is shared again.
+
+    Only storable kinds are ever built.
+    """
     try:
         with open(target, "rb") as file, np.load(file, allow_pickle=False) as stored:
             arrays = {name: stored[name] for name in stored.files}
@@ -59,54 +64,95 @@ def read_archive(target: Path, form: str, version: int, rebuild: Callable[[Any],
             f"version {version} is expected."
         )
     try:
-        return rebuild(_unpack(header["content"], arrays))
+        return rebuild(_Unpacker(arrays).unpack(header["content"]))
     except UNREADABLE:
         raise InputError(f"{target} is a damaged {form}.") from None
 
 
-def _pack(value: Any, arrays: Arrays) -> Any:
-    """A JSON tree for ``value``; its arrays go to ``arrays`` and leave their key behind."""
-    if isinstance(value, float) and not np.isfinite(value):
-        return {"float": repr(value)}
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    if isinstance(value, np.generic):
-        return value.item()
-    if isinstance(value, np.ndarray):
-        key = f"array{len(arrays)}"
-        arrays[key] = value.astype(str) if value.dtype == object else value
-        return {"array": key}
-    if isinstance(value, list | tuple):
-        return {"tuple": [_pack(item, arrays) for item in value]}
-    if isinstance(value, dict):
-        return {"dict": {name: _pack(item, arrays) for name, item in value.items()}}
-    kind = type(value).__name__
-    if STORABLE.get(kind) is not type(value):
-        raise InputError(f"a {kind} cannot be saved; only models made of surefill's own parts can.")
-    if isinstance(value, enum.Enum):
-        return {"kind": kind, "name": value.name}
-    fields = {field.name: _pack(getattr(value, field.name), arrays) for field in dataclasses.fields(value)}
-    return {"kind": kind, "fields": fields}
+class _Packer:
+    """Turns a tree of objects into a JSON tree and a table of arrays, each object and each array written once.
 
+    A dataclass that is reached again leaves ``{"same": id}``, and an array that shares the memory of one already
+    stored leaves that one's key.
+    """
 
-def _unpack(tree: Any, arrays: Arrays) -> Any:
-    """The inverse of :func:`_pack`."""
-    if not isinstance(tree, dict):
+    def __init__(self) -> None:
+        self.arrays: Arrays = {}
+        self._keys: dict[tuple[Any, ...], str] = {}
+        self._ids: dict[int, int] = {}
+        self._open: set[int] = set()
+
+    def pack(self, value: Any) -> Any:
+        """The JSON tree of ``value``."""
+        if isinstance(value, np.generic):
+            value = value.item()
+        if isinstance(value, float) and not np.isfinite(value):
+            return {"float": repr(value)}  # JSON has no infinities
+        if value is None or isinstance(value, bool | int | float | str):
+            return value
+        if isinstance(value, np.ndarray):
+            return {"array": self._array(value)}
+        kind = type(value).__name__
+        if isinstance(value, enum.Enum) and STORABLE.get(kind) is type(value):
+            return {"kind": kind, "name": value.name}
+        if id(value) in self._open:
+            raise InputError(f"a {kind} that contains itself cannot be saved.")
+        self._open.add(id(value))
+        tree = self._compound(value, kind)
+        self._open.remove(id(value))
         return tree
-    if "float" in tree:
-        return float(tree["float"])
-    if "array" in tree:
-        return arrays[tree["array"]]
-    if "tuple" in tree:
-        return tuple(_unpack(item, arrays) for item in tree["tuple"])
-    if "dict" in tree:
-        return {name: _unpack(item, arrays) for name, item in tree["dict"].items()}
-    kind = STORABLE[tree["kind"]]
-    if "name" in tree:
-        return kind[tree["name"]]
-    values = {name: _unpack(item, arrays) for name, item in tree["fields"].items()}
-    made_at_start = {field.name: values[field.name] for field in dataclasses.fields(kind) if field.init}
-    result = kind(**made_at_start)
-    for name in values.keys() - made_at_start.keys():
-        object.__setattr__(result, name, values[name])
-    return result
+
+    def _array(self, array: NDArray[Any]) -> str:
+        # Two views of the same numbers are one array: address, shape, strides and type say which numbers.
+        memory = (array.ctypes.data, array.shape, array.strides, array.dtype.str)
+        if memory not in self._keys:
+            self._keys[memory] = key = f"array{len(self.arrays)}"
+            self.arrays[key] = array.astype(str) if array.dtype == object else array
+        return self._keys[memory]
+
+    def _compound(self, value: Any, kind: str) -> dict[str, Any]:
+        if isinstance(value, list | tuple):
+            return {"tuple": [self.pack(item) for item in value]}
+        if isinstance(value, dict):
+            return {"dict": {name: self.pack(item) for name, item in value.items()}}
+        if STORABLE.get(kind) is not type(value):
+            raise InputError(f"a {kind} cannot be saved; only models made of surefill's own parts can.")
+        if id(value) in self._ids:
+            return {"same": self._ids[id(value)]}
+        fields = {field.name: self.pack(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        self._ids[id(value)] = number = len(self._ids)
+        return {"kind": kind, "id": number, "fields": fields}
+
+
+class _Unpacker:
+    """The inverse of :class:`_Packer`: what was one object is one object again."""
+
+    def __init__(self, arrays: Arrays) -> None:
+        self._arrays = arrays
+        self._objects: dict[int, Any] = {}
+
+    def unpack(self, tree: Any) -> Any:
+        """The value of a JSON tree."""
+        if not isinstance(tree, dict):
+            return tree
+        if "float" in tree:
+            return float(tree["float"])
+        if "array" in tree:
+            return self._arrays[tree["array"]]
+        if "tuple" in tree:
+            return tuple(self.unpack(item) for item in tree["tuple"])
+        if "dict" in tree:
+            return {name: self.unpack(item) for name, item in tree["dict"].items()}
+        if "same" in tree:
+            return self._objects[tree["same"]]
+        kind = STORABLE[tree["kind"]]
+        return kind[tree["name"]] if "name" in tree else self._dataclass(kind, tree)
+
+    def _dataclass(self, kind: Any, tree: dict[str, Any]) -> Any:
+        values = {name: self.unpack(item) for name, item in tree["fields"].items()}
+        given = {field.name: values[field.name] for field in dataclasses.fields(kind) if field.init}
+        built = kind(**given)
+        for name in values.keys() - given.keys():
+            object.__setattr__(built, name, values[name])
+        self._objects[tree["id"]] = built
+        return built

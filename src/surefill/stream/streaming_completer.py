@@ -17,7 +17,7 @@ from surefill.stream.stream_metrics import StreamMetrics
 from surefill.stream.streaming_factors import OnlineFactors
 from surefill.stream.streaming_labels import GrowingLabels
 
-FORMAT, VERSION = "surefill stream", 1
+FORMAT, VERSION = "surefill stream", 2
 PARAMETERS = ("bounds", "rank", "adversary_rank", "random_state")
 
 
