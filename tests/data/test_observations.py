@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from surefill.data import Groups, Observations, UnitMap
+from surefill.data import Groups, Observations, UnitMap, split_entries, split_folds, split_rows
 from surefill.errors import InputError
 
 draws = st.lists(
@@ -129,6 +129,71 @@ def test_select_keeps_matrix_labels_and_bounds():
     assert part.bounds == (0, 5)
     assert part.row_labels.tolist() == list("abcd")
     assert part.values.tolist() == [2.0, 3.0]
+
+
+@given(draws, st.integers(0, 2**32 - 1), st.booleans())
+def test_a_selected_part_is_what_the_checked_construction_gives(given_draws, seed, as_mask):
+    rows, cols, values = map(np.array, zip(*given_draws, strict=True))
+    names = [f"r{i}" for i in range(5)]
+    seen = Observations(rows, cols, values, (5, 4), row_labels=names, names=("u", "v", "w"))
+    rng = np.random.default_rng(seed)
+    mask = rng.random(len(seen)) < 0.6
+    mask[rng.integers(len(seen))] = True
+    which = mask if as_mask else rng.permutation(np.flatnonzero(mask))
+    part = seen.select(which)
+    checked = Observations(
+        seen.rows[which], seen.cols[which], seen.values[which], seen.shape, seen.bounds,
+        counts=seen.counts[which], scatter=seen.scatter[which], row_labels=names, names=seen.names,
+    )  # fmt: skip
+    for name in ("rows", "cols", "values", "counts", "scatter"):
+        np.testing.assert_array_equal(getattr(part, name), getattr(checked, name))
+        assert getattr(part, name).dtype == getattr(checked, name).dtype
+        assert not getattr(part, name).flags.writeable
+    assert repr(part) == repr(checked)
+    assert (part.names, part.row_labels.tolist()) == (checked.names, names)
+    np.testing.assert_array_equal(part.by_row.order, checked.by_row.order)
+
+
+def test_a_cell_named_twice_counts_twice_and_nothing_selected_is_refused():
+    seen = Observations([0, 1], [0, 1], [1.0, 2.0], row_labels=["a", "b"])
+    twice = seen.select([1, 1, 0])
+    assert (twice.values.tolist(), twice.counts.tolist()) == ([2.0, 1.0], [2, 1])
+    assert twice.row_labels is seen.row_labels
+    with pytest.raises(InputError, match="there are no observations"):
+        seen.select([False, False])
+
+
+def test_selecting_and_splitting_check_and_merge_nothing_again(monkeypatch):
+    cells = np.arange(30)
+    seen = Observations(cells // 5, cells % 5, cells / 3, row_labels=list("abcdef"), col_labels=list("vwxyz"))
+
+    def refuse(*_):
+        raise AssertionError("checked again")
+
+    checks = ("as_indices", "as_values", "as_counts", "as_scatter", "as_labels", "resolve_shape", "resolve_bounds")
+    for name in (*checks, "_merge_repeats"):
+        monkeypatch.setattr(f"surefill.data.observations.{name}", refuse)
+    parts = [seen.select(cells > 3), seen.select([4, 2]), *split_entries(seen), *split_rows(seen)]
+    parts += [part for pair in split_folds(seen, 3) for part in pair]
+    for part in parts:
+        assert part.row_labels is seen.row_labels
+        assert part.col_labels is seen.col_labels
+        assert not {"by_row", "by_col", "_cells"} & vars(part).keys()
+
+
+def test_labels_are_sorted_once_for_observations_and_all_their_parts(monkeypatch):
+    seen = Observations([0, 1], [0, 1], [1.0, 2.0], row_labels=["b", "a"], col_labels=[20, 10])
+    part = seen.select([0])
+    argsort, sorted_labels = np.argsort, []
+
+    def counting(array, *arguments, **options):
+        sorted_labels.append(np.asarray(array).tolist())
+        return argsort(array, *arguments, **options)
+
+    monkeypatch.setattr(np, "argsort", counting)
+    for each in (seen, part, part.select([0]), seen.select([True, True])):
+        assert each.row_index(["a", "b"]).tolist() == each.col_index([10, 20]).tolist() == [1, 0]
+    assert sorted_labels == [["b", "a"], [20, 10]]
 
 
 def test_labels_are_looked_up():

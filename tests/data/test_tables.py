@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from surefill.data import Observations
 from surefill.data.containers import from_table
-from surefill.data.labels import index_integers
+from surefill.data.labels import encode_integers
 from surefill.errors import InputError
 
 libraries = pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_other_things_are_refused(table):
     )
 )
 def test_integers_are_numbered_in_order_by_counting_and_by_sorting(ids):
-    labels, codes = index_integers(np.array(ids, dtype=np.int64))
+    labels, codes = encode_integers(np.array(ids, dtype=np.int64))
     assert labels.tolist() == sorted(set(ids))
     assert labels[codes].tolist() == ids
 
@@ -142,6 +142,6 @@ def test_integers_are_numbered_in_order_by_counting_and_by_sorting(ids):
 @pytest.mark.parametrize("kind", [np.int8, np.uint8, np.uint64])
 def test_integers_keep_their_type(kind):
     ids = np.array([np.iinfo(kind).max, np.iinfo(kind).min, np.iinfo(kind).max], dtype=kind)
-    labels, codes = index_integers(ids)
+    labels, codes = encode_integers(ids)
     assert labels.dtype == kind
     np.testing.assert_array_equal(labels[codes], ids)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from surefill.data.labels import Axis, index_integers, index_names
+from surefill.data.labels import EncodedIds, encode_integers, encode_names
 from surefill.data.observations import Observations
 from surefill.errors import InputError
 
@@ -141,15 +141,15 @@ def _numbers(series: nw.Series[Any], source: str) -> NDArray[np.float64]:
     return values
 
 
-def _ids(series: nw.Series[Any], source: str) -> Axis:
+def _ids(series: nw.Series[Any], source: str) -> EncodedIds:
     if series.dtype.is_integer():
-        return index_integers(series.to_numpy())
+        return encode_integers(series.to_numpy())
     items = series.to_list()
     if all(isinstance(item, str) for item in items):
         number = {name: code for code, name in enumerate(dict.fromkeys(items))}
-        return index_names(list(number), np.fromiter(map(number.__getitem__, items), dtype=np.int64, count=len(items)))
+        return encode_names(list(number), np.fromiter(map(number.__getitem__, items), dtype=np.int64, count=len(items)))
     if all(isinstance(item, int) and not isinstance(item, bool) for item in items):
-        return index_integers(np.array(items, dtype=np.int64))
+        return encode_integers(np.array(items, dtype=np.int64))
     raise InputError(
         f"{source} must hold integers or strings as ids in column {series.name!r}; they are {series.dtype}."
     )

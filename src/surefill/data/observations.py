@@ -12,10 +12,17 @@ from numpy.typing import ArrayLike, NDArray
 from surefill.arrays import IntArray
 from surefill.data.checks import as_counts, as_indices, as_labels, as_scatter, as_values, resolve_bounds, resolve_shape
 from surefill.data.groups import Groups
+from surefill.data.labels import LabelIndex
 from surefill.data.units import UnitMap
 from surefill.errors import InputError
 from surefill.notebook import table
 from surefill.registry import storable
+
+SHARED = ("shape", "bounds", "row_labels", "col_labels", "names", "_row_label_index", "_col_label_index")
+"""What a selected part has in common with the whole."""
+
+SHOWN = 5
+"""Cells that a notebook shows: enough to recognise one's data."""
 
 
 @storable
@@ -94,24 +101,25 @@ class Observations:
         index_type = np.int32 if max(m, n) <= np.iinfo(np.int32).max else np.int64
         low_high = resolve_bounds(bounds, y)
         i, j, y, repeats, within = _merge_repeats(i, j, y, repeats, within, n)
-        fields: dict[str, Any] = {
-            "rows": i.astype(index_type),
-            "cols": j.astype(index_type),
-            "values": y,
-            "counts": repeats,
-            "scatter": within,
-            "shape": (m, n),
-            "bounds": low_high,
-            "row_labels": labels[0],
-            "col_labels": labels[1],
-            "names": names,
-            "disagreements": int((within > 0).sum()),
-        }
-        for name, value in fields.items():
-            if isinstance(value, np.ndarray):
-                value = value.view()
-                value.flags.writeable = False
+        self._set_cells(i.astype(index_type), j.astype(index_type), y, repeats, within)
+        row_names, col_names = (None if each is None else _read_only(each) for each in labels)
+        shared = {"shape": (m, n), "bounds": low_high, "row_labels": row_names, "col_labels": col_names, "names": names}
+        for name, value in shared.items():
             object.__setattr__(self, name, value)
+
+    def _set_cells(
+        self,
+        rows: IntArray,
+        cols: IntArray,
+        values: NDArray[np.float64],
+        counts: NDArray[np.int64],
+        scatter: NDArray[np.float64],
+    ) -> None:
+        """Set what there is one of for each cell."""
+        cells = {"rows": rows, "cols": cols, "values": values, "counts": counts, "scatter": scatter}
+        for name, array in cells.items():
+            object.__setattr__(self, name, _read_only(array))
+        object.__setattr__(self, "disagreements", int((scatter > 0).sum()))
 
     def __len__(self) -> int:
         """Number of distinct cells seen."""
@@ -126,9 +134,7 @@ class Observations:
         return text + ")"
 
     def _repr_html_(self) -> str:
-        from surefill.data.observations import observations_table
-
-        return observations_table(self)
+        return _as_table(self)
 
     @property
     def n_draws(self) -> int:
@@ -183,28 +189,46 @@ class Observations:
         return np.where(position >= 0, self._cells.order[position] if len(self) else -1, -1)
 
     def select(self, which: ArrayLike) -> Self:
-        """The observations at ``which`` (a mask or positions), in the same matrix with the same labels and bounds."""
+        """The observations at ``which`` (a mask or positions), in the same matrix with the same labels and bounds.
+
+        What holds for all cells holds for some of them, so nothing is checked or sorted again; labels and their index
+        are shared.
+        """
         index = np.asarray(which)
-        return type(self)(
-            self.rows[index],
-            self.cols[index],
-            self.values[index],
-            self.shape,
-            self.bounds,
-            counts=self.counts[index],
-            scatter=self.scatter[index],
-            names=self.names,
-            row_labels=self.row_labels,
-            col_labels=self.col_labels,
-        )
+        cells = self.rows[index], self.cols[index], self.values[index], self.counts[index], self.scatter[index]
+        if cells[0].ndim != 1 or cells[0].size == 0 or self._names_a_cell_twice(index):
+            rows, cols, values, counts, scatter = cells
+            merged = Observations(rows, cols, values, self.shape, self.bounds, counts=counts, scatter=scatter)
+            cells = merged.rows, merged.cols, merged.values, merged.counts, merged.scatter
+        part = object.__new__(type(self))
+        for name in SHARED:
+            object.__setattr__(part, name, getattr(self, name))
+        part._set_cells(*cells)
+        return part
+
+    def _names_a_cell_twice(self, index: NDArray[Any]) -> bool:
+        """Whether positions repeat; a mask's cannot."""
+        if index.dtype == np.bool_:
+            return False
+        named = np.zeros(len(self), dtype=bool)
+        named[index] = True
+        return int(named.sum()) < len(index)
+
+    @cached_property
+    def _row_label_index(self) -> LabelIndex:
+        return LabelIndex("row", self.row_labels, self.shape[0])
+
+    @cached_property
+    def _col_label_index(self) -> LabelIndex:
+        return LabelIndex("column", self.col_labels, self.shape[1])
 
     def row_index(self, labels: ArrayLike) -> NDArray[np.int64]:
         """0-based row indices of ``labels``."""
-        return _index_of("row", self.row_labels, self.shape[0], labels)
+        return self._row_label_index.find(labels)
 
     def col_index(self, labels: ArrayLike) -> NDArray[np.int64]:
         """0-based column indices of ``labels``."""
-        return _index_of("column", self.col_labels, self.shape[1], labels)
+        return self._col_label_index.find(labels)
 
     def dense(self) -> NDArray[np.float64]:
         """The m x n matrix with NaN where nothing was seen; only for matrices small enough to hold."""
@@ -256,29 +280,14 @@ def _merge_repeats(
     return i[kept], j[kept], mean[rank], total[rank], within[rank]
 
 
-def _index_of(kind: str, names: NDArray[Any] | None, size: int, labels: ArrayLike) -> NDArray[np.int64]:
-    if names is None:
-        raise InputError(f"these observations have no {kind} labels; use indices from 0 to {size - 1}.")
-    given = np.atleast_1d(np.asarray(labels))
-    try:
-        wanted = given.astype(names.dtype.kind if names.dtype.kind == "U" else names.dtype)
-        lossy = names.dtype.kind != "U" and given.dtype.kind in "fO" and bool(np.any(wanted != given))
-    except (ValueError, TypeError, OverflowError):
-        lossy = True
-    if lossy:
-        raise InputError(f"{kind} labels are {names.dtype} here, such as {names[0]}; got {labels!r}.")
-    order = np.argsort(names)
-    index = order[np.minimum(np.searchsorted(names, wanted, sorter=order), len(names) - 1)]
-    unknown = np.flatnonzero(names[index] != wanted)
-    if unknown.size:
-        raise InputError(f"there is no {kind} labelled {wanted[unknown[0]].item()!r}.")
-    return index.astype(np.int64)
+def _read_only(array: NDArray[Any]) -> NDArray[Any]:
+    """A view of the array that cannot be written to."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
-SHOWN = 5
-
-
-def observations_table(seen: Observations) -> str:
+def _as_table(seen: Observations) -> str:
     """How much was seen, and the first few cells by label."""
     first = np.arange(min(len(seen), SHOWN))
     rows, cols = seen.rows[first], seen.cols[first]

@@ -25,8 +25,9 @@ def split_entries(
     if len(observations) < 2:
         raise InputError("splitting needs at least 2 observed cells; there is 1.")
     size = min(max(1, round(held_out * len(observations))), len(observations) - 1)
-    order = np.random.default_rng(random_state).permutation(len(observations))
-    return observations.select(np.sort(order[size:])), observations.select(np.sort(order[:size]))
+    chosen = np.zeros(len(observations), dtype=bool)
+    chosen[np.random.default_rng(random_state).permutation(len(observations))[:size]] = True
+    return observations.select(~chosen), observations.select(chosen)
 
 
 def split_folds(

@@ -45,7 +45,7 @@ def write_archive(target: Path, form: str, version: int, content: Any) -> None:
 
 
 def read_archive(target: Path, form: str, version: int, rebuild: Callable[[Any], Built]) -> Built:
-    """What ``rebuild`` makes of the content written by :func:`write_archive`: an object that was shared is shared again.
+    """What ``rebuild`` makes of the content written by :func:`write_archive`; what was one object is one again.
 
     Only storable kinds are ever built.
     """

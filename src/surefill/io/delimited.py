@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from surefill.data.labels import Axis, index_integers, index_names
+from surefill.data.labels import EncodedIds, encode_integers, encode_names
 from surefill.errors import InputError, invalid_parameter
 from surefill.kernels import tokenizer as kernels
 from surefill.kernels.parallel import ThreadMap, n_cores
@@ -187,21 +187,21 @@ class TextColumns:
         value = f"the value {shown!r} {problem}" if shown else "the value is empty"
         return InputError(f"{self.where(record)}: {value}; a finite number is expected, unseen entries left out.")
 
-    def ids(self, *columns: int) -> list[Axis]:
+    def ids(self, *columns: int) -> list[EncodedIds]:
         """Columns of ids, each integers if all are canonical integers, names otherwise."""
         return ThreadMap().map(self._axis, columns)
 
-    def _axis(self, column: int) -> Axis:
+    def _axis(self, column: int) -> EncodedIds:
         integers = [kernels.parse_integers(self._text, starts[column], ends[column]) for starts, ends in self._parts]
         if all(parsed == len(values) for values, parsed in integers):
-            return index_integers(np.concatenate([values for values, _ in integers]))
+            return encode_integers(np.concatenate([values for values, _ in integers]))
         starts, ends = (np.concatenate([part[side][column] for part in self._parts]) for side in (0, 1))
         codes, firsts = kernels.factorize_spans(self._text, starts, ends)
         names = _decode([self._content_of(column, record) for record in firsts.tolist()])
         if "" in names:
             first = int(firsts[names.index("")])
             raise InputError(f"{self.where(first)}: an id is empty; every row and column needs one.")
-        return index_names(names, codes)
+        return encode_names(names, codes)
 
 
 def _load_bytes(path: Path) -> NDArray[np.uint8]:
