@@ -109,8 +109,8 @@ class Observations:
 
     def _set_cells(
         self,
-        rows: IntArray,
-        cols: IntArray,
+        rows: NDArray[Any],
+        cols: NDArray[Any],
         values: NDArray[np.float64],
         counts: NDArray[np.int64],
         scatter: NDArray[np.float64],
