@@ -19,7 +19,7 @@ from risk_data import coat, gdsc, jester_blocks
 from surefill.completion import BayesianFactorModel
 from surefill.data import split_entries
 from surefill.datasets import load_movielens
-from surefill.risk import RiskModel
+from surefill.risk import CrossFit, RiskModel
 
 ALGORITHM = BayesianFactorModel(rank=20)
 OURS, RANDOM = "RiskModel", "random order"
@@ -38,7 +38,7 @@ def our_risk(base, test):
     start = time.perf_counter()
     completion = ALGORITHM.fit(base)
     fitted = time.perf_counter()
-    risk = RiskModel().fit(base, ALGORITHM, completion)
+    risk = RiskModel().fit(base, completion, CrossFit(base, ALGORITHM))
     seconds = fitted - start, time.perf_counter() - fitted
     return completion, test.squared_errors(completion.at(test.rows, test.cols)), risk.at(test.rows, test.cols), seconds
 

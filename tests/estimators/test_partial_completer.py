@@ -65,7 +65,7 @@ def test_result_says_what_is_known_and_what_is_not(blocks):
     assert "is at most 0.5" in result.guarantee.sentence
     assert "drawn like the observed ones, restricted to the kept set" in result.guarantee.holds_over
     assert "nor about rows that were not there when fitting" in result.guarantee.not_promised
-    assert set(result.timings) == {"rehearsal", "fit", "risk", "promise"}
+    assert set(result.timings) == {"trial fit", "fit", "risk", "promise"}
     with pytest.raises(AttributeError):
         result.selection = None
 
@@ -169,7 +169,7 @@ def test_risk_by_confidence_alone_or_by_an_own_algorithm(sim):
     order = np.argsort(by_confidence.predict_confidence(rows, cols))
     assert (np.diff(by_confidence.predict_risk(rows, cols)[order]) <= 1e-12).all()
     assert by_confidence.transform(sim.observations.dense()).shape == (60, 50)
-    PartialCompleter(0.08, confidence="posterior", risk=RiskModel(n_folds=2)).fit(sim.observations)
+    PartialCompleter(0.08, confidence="posterior", risk=RiskModel()).fit(sim.observations)
     with pytest.raises(InputError, match="'risk' parameter"):
         PartialCompleter(risk="none").fit(sim.observations)
 

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from surefill.guarantee import Calibration, SelectionPlan, rounding_threshold, select
+from surefill.guarantee import Calibration, Limit, SelectionPlan, rounding_threshold, select
 from surefill.risk import RiskCurve
 from surefill.spaces import DenseConfidence
 
@@ -35,12 +35,15 @@ def test_no_losses_keep_everything_and_losses_above_the_tolerance_nothing():
     everything = select(plan_for(0.5), calibration_of(risk, np.zeros(500)))
     assert everything.keeps(risk, np.ones(500)).all()
     assert (everything.held_out_share, everything.held_out_error) == (1.0, 0.0)
-    assert "the observations support" in everything.sentence
+    assert (everything.limited_by, everything.shortfall) == (Limit.SUPPORT, None)
     nothing = select(plan_for(0.5), calibration_of(risk, np.full(500, 0.51)))
     assert nothing.empty
     assert not nothing.keeps(risk, np.ones(500)).any()
     assert nothing.held_out_error is None
-    assert "best set of calibration entries has mean squared error 0.51, not enough below" in nothing.finding
+    assert nothing.limited_by is Limit.TOLERANCE
+    assert nothing.shortfall.best_error == pytest.approx(0.51)
+    assert nothing.shortfall.needed_calibration is None
+    assert "has mean squared error 0.51, not enough below the tolerance 0.5" in nothing.sentence
 
 
 def test_a_larger_tolerance_keeps_no_less_and_a_smaller_delta_no_more():
@@ -108,11 +111,13 @@ def test_the_floor_keeps_out_what_is_not_supported_however_small_its_risk():
     np.testing.assert_array_equal(selection.keeps(risk, confidence), confidence >= 0.4 - 1e-5)
     assert selection.held_out_share == pytest.approx(np.mean(confidence >= 0.4))
     nothing = select(plan_for(0.5, 1000, floor=1.5), calibration_of(risk, np.zeros(1000), confidence))
-    assert "none of the 1000 calibration entries is supported" in nothing.finding
+    assert (nothing.limited_by, nothing.shortfall.n_supported) == (Limit.SUPPORT, 0)
+    assert "none of the 1000 calibration entries is supported" in nothing.sentence
     few = select(plan_for(0.5, 1000, floor=0.99), calibration_of(risk, np.full(1000, 0.4), confidence))
     assert few.empty
-    assert f"only {np.sum(confidence >= 0.99)} of the 1000 calibration entries have the confidence" in few.finding
-    assert "how much of the matrix" in few.limited_by
+    assert few.shortfall.n_supported == np.sum(confidence >= 0.99 - 1e-5)
+    assert few.limited_by is Limit.SUPPORT
+    assert f"only {few.shortfall.n_supported} of the 1000 calibration entries have the confidence" in few.sentence
 
 
 def test_entries_of_equal_risk_go_together_and_risks_beyond_the_reference_are_not_kept():
@@ -122,7 +127,7 @@ def test_entries_of_equal_risk_go_together_and_risks_beyond_the_reference_are_no
     selection = select(plan, calibration_of(risk, loss))
     assert selection.threshold == 0.5
     assert selection.held_out_share == pytest.approx(2 / 3)
-    assert "is the tolerance" in selection.sentence
+    assert selection.limited_by is Limit.TOLERANCE
     everything = select(plan, calibration_of(risk, 0 * loss))
     assert not everything.keeps([0.91], [1.0]).any()
 
@@ -132,15 +137,17 @@ def test_too_few_entries_are_told_how_many_would_do_and_what_could_be_promised()
     risk = rng.uniform(0.01, 1, 4000)
     few = select(plan_for(0.2, 40), calibration_of(risk[:40], np.full(40, 0.1)))
     assert few.empty
-    assert "40 calibration entries are too few to promise 0.2 with probability 0.9" in few.finding
-    needed = int(few.finding.partition("about ")[2].partition(" would do")[0].replace(",", ""))
+    assert few.limited_by is Limit.CALIBRATION
+    assert "40 calibration entries are too few to promise 0.2 with probability 0.9" in few.sentence
+    needed = few.shortfall.needed_calibration
     assert not select(plan_for(0.2, needed), calibration_of(risk[:needed], np.full(needed, 0.1))).empty
     assert select(plan_for(0.2, needed // 3), calibration_of(risk[: needed // 3], np.full(needed // 3, 0.1))).empty
-    reachable = float(few.finding.partition("a tolerance of about ")[2].partition(" could")[0])
+    reachable = few.shortfall.reachable_tolerance
     assert not select(plan_for(1.02 * reachable, 40), calibration_of(risk[:40], np.full(40, 0.1))).empty
     assert select(plan_for(0.95 * reachable, 40), calibration_of(risk[:40], np.full(40, 0.1))).empty
     one = select(plan_for(0.2, 1), calibration_of(risk[:1], np.zeros(1)))
-    assert "no tolerance below the square of the values' range can" in one.finding
+    assert one.shortfall.reachable_tolerance is None
+    assert "no tolerance below the square of the values' range can" in one.sentence
 
 
 @given(st.integers(1, 300), st.floats(0.01, 5), st.floats(0.001, 0.5))

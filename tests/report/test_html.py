@@ -323,7 +323,7 @@ def test_the_page_says_what_was_asked_found_and_promised(uneven, contents):
     result = uneven.result_
     for sentence in (
         lead(contents), result.guarantee.sentence, result.guarantee.holds_over, result.guarantee.not_promised,
-        result.certificate.sentence, result.selection.sentence, "surefill complete x.csv", "scikit-learn", "rehearsal",
+        result.certificate.sentence, result.selection.sentence, "surefill complete x.csv", "scikit-learn", "trial fit",
     ):  # fmt: skip
         assert sentence in text
     assert "mean squared error of at most 0.2" in lead(contents)
@@ -337,7 +337,7 @@ def test_what_keeps_nothing_says_so(nothing_kept):
     assert "keeps nothing and promises nothing: " in lead(contents)
     assert "could be promised with what is there." in lead(contents)
     text = "".join(Page(render_report(nothing_kept)).words)
-    assert contents.selection.finding in text
+    assert contents.selection.sentence in text
     assert "Nothing is kept at the tolerance asked for" in text
 
 

@@ -1,4 +1,4 @@
-"""Confidence from a factor model's own posterior: how much the observations narrowed each entry down."""
+"""Confidence from a factor model's posterior: the share of an entry's prior variance that the observations removed."""
 
 from __future__ import annotations
 
@@ -10,11 +10,71 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from surefill.arrays import Array
-from surefill.completion import Factored
+from surefill.completion import BayesianFactorCompletion, BayesianFactorModel, Completion, Factored
+from surefill.confidence.algorithm import Certificate
 from surefill.data import Observations
-from surefill.errors import InputError
+from surefill.errors import InputError, invalid_parameter, is_seed
 from surefill.kernels.least_squares import quadratic_forms
+from surefill.kernels.parallel import ThreadMap
+from surefill.loop import ProgressCallback
 from surefill.registry import storable
+
+OTHER_SEEDS = 1000
+"""Added to the seeds of the restarts: far from those people give, since a start given twice agrees with itself."""
+
+
+@storable
+@dataclass(frozen=True)
+class PosteriorVariance:
+    """The share of each entry's prior variance that the observations removed, under the Bayesian factor model.
+
+    The model is fitted ``n_restarts`` times more, from other random starts, and where the fits disagree confidence is
+    low: see :class:`PosteriorConfidence`. With 0 restarts the posterior of any factor model is taken as it is.
+
+    Examples
+    --------
+    >>> import surefill as sf
+    >>> sim = sf.datasets.make_blocks((30, 20), n_groups=2, rank=2, n_draws=2000, noise=0.1, random_state=0)
+    >>> completion = sf.completion.BayesianFactorModel().fit(sim.observations)
+    >>> confidence, certificate = sf.confidence.PosteriorVariance().fit(sim.observations, completion)
+    >>> certificate.standing
+    'heuristic'
+    >>> C = confidence.dense()
+    >>> bool(C[sim.support].mean() > C[~sim.support].mean() + 0.2)
+    True
+    """
+
+    n_restarts: int = 7
+    random_state: int = 0
+
+    def chosen_for(
+        self, observations: Observations, completion: Completion, tolerance: float, held_out_error: float
+    ) -> Self:
+        """No parameter to choose; returns self."""
+        return self
+
+    def fit(
+        self, observations: Observations, completion: Completion, progress: ProgressCallback | None = None
+    ) -> tuple[PosteriorConfidence, Certificate]:
+        """Read the posterior off ``completion``, or off a factor model fitted for it where that is none itself."""
+        self._validate()
+        own = Factored if self.n_restarts == 0 else BayesianFactorCompletion
+        if isinstance(completion, own):
+            model, whose = completion, "the factor model's"
+        else:
+            separate = BayesianFactorModel(random_state=self.random_state)
+            model, whose = separate.fit(observations, progress), "a separate factor model's"
+        seeds = [self.random_state + OTHER_SEEDS + restart for restart in range(self.n_restarts)]
+        restarts = [BayesianFactorModel(model.rank, random_state=seed) for seed in seeds]
+        others = tuple(ThreadMap().map(lambda restart: restart.fit(observations), restarts))
+        agree = f", and how far {len(others)} fits from other starts agree with it" if others else ""
+        sentence = f"A heuristic: how far {whose} posterior variance fell below its prior{agree}; no bound is known."
+        return PosteriorConfidence.of(model, observations, others), Certificate("heuristic", None, None, None, sentence)
+
+    def _validate(self) -> None:
+        for name, given in (("n_restarts", self.n_restarts), ("random_state", self.random_state)):
+            if not is_seed(given):
+                raise invalid_parameter("PosteriorVariance", name, "a whole number of at least 0", given)
 
 
 @storable
@@ -108,8 +168,11 @@ class PosteriorConfidence:
         cols = np.arange(self.shape[1])
         return float(sum(self.block([row], cols).sum() for row in range(self.shape[0])))
 
-    def fold_in(self, observations: Observations) -> Self:
-        """The confidence for other rows, seen at ``observations``, with the columns as they were."""
-        completion = self.completion.fold_in(observations)
+    def fold_in(self, observations: Observations, completion: Factored | None = None) -> Self:
+        """The confidence for other rows, seen at ``observations``, with the columns as they were.
+
+        ``completion`` is this completion folded in, where that was done already.
+        """
+        completion = self.completion.fold_in(observations) if completion is None else completion
         others = tuple(other.fold_in(observations) for other in self.others)
         return replace(self, completion=completion, row_inverses=completion.row_posterior(observations), others=others)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from surefill.arrays import Indices
 from surefill.data.observations import Observations
 from surefill.errors import InputError, invalid_parameter
 
@@ -44,9 +45,14 @@ def split_folds(
     """
     if not 2 <= n_folds <= len(observations):
         raise invalid_parameter("split_folds", "n_folds", f"from 2 to {len(observations)}, the observed cells", n_folds)
-    fold = np.random.default_rng(random_state).permutation(np.arange(len(observations)) % n_folds)
+    fold = fold_numbers(len(observations), n_folds, random_state)
     for k in range(n_folds):
         yield observations.select(fold != k), observations.select(fold == k)
+
+
+def fold_numbers(n_cells: int, n_folds: int, random_state: int) -> Indices:
+    """A number from 0 to n_folds - 1 for each cell at random, each number for as many cells as the others."""
+    return np.random.default_rng(random_state).permutation(np.arange(n_cells) % n_folds)
 
 
 def split_rows(

@@ -1,4 +1,4 @@
-"""From observations to a partial completion: complete, find confidences and risks, then promise on cells left out."""
+"""From observations to a partial completion: complete, find confidences and risks, then promise on cells held out."""
 
 from __future__ import annotations
 
@@ -10,16 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from surefill.arrays import Array
 from surefill.completion import Completion, CompletionAlgorithm
-from surefill.confidence.algorithms import (
-    Certificate,
-    ConfidenceAlgorithm,
-    ExtendableConfidence,
-)
+from surefill.confidence import Certificate, ConfidenceAlgorithm, ExtendableConfidence
 from surefill.data import Observations
 from surefill.data.splits import split_entries
 from surefill.errors import InputError, invalid_parameter
-from surefill.estimators.result import PartialCompletion
+from surefill.estimators.result import Estimates, PartialCompletion
 from surefill.guarantee import (
     Calibration,
     SelectionPlan,
@@ -31,23 +28,27 @@ from surefill.guarantee import (
 )
 from surefill.guarantee.plan import within
 from surefill.guarantee.target_weights import Aim
+from surefill.kernels.parallel import PieceMap, ThreadMap
 from surefill.loop import ProgressCallback
 from surefill.registry import AUTO, COMPLETIONS, CONFIDENCES
-from surefill.risk import ConfidenceRisk, Risk, RiskAlgorithm, RiskCurve, RiskModel
+from surefill.risk import ConfidenceRisk, CrossFit, Risk, RiskAlgorithm, RiskCurve, RiskModel
 from surefill.spaces.conic_model import SIZE_LIMIT
 
 CALIBRATION, LEAST_CALIBRATION, ENOUGH_CALIBRATION = 0.2, 0.1, 10_000
-HELD_OUT = 0.2
+"""Shares of the cells set aside, and how many are enough: the sampling error of a mean over 10,000 is about 1%."""
+
 UNTESTED = 0.05
+"""Share of held-out cells below whose confidence nothing is kept: what lies there was hardly tested."""
+
 LEAST_SUPPORTED = 0.5
-FALLBACK = "The paper's program would support less than half of cells like those seen, so another confidence is taken."
+"""Share of held-out cells that a confidence must support, or else the next one is tried."""
 
 
 @dataclass(frozen=True)
-class Rehearsal:
-    """What a fit without a part of the training cells showed on that part.
+class TrialFit:
+    """What a fit without one fold of the training cells showed on that fold.
 
-    ``tested`` is the confidence that all but one in twenty of the cells left out have, ``supported`` the share of them
+    ``tested`` is the confidence that all but one in twenty of the held-out cells have, ``supported`` the share of them
     that would not be left out for want of confidence.
     """
 
@@ -59,58 +60,133 @@ class Rehearsal:
 
 
 @dataclass(frozen=True)
-class Pipeline:
+class Fitting:
     """Set calibration cells aside, do everything on the others, and look at the first once, to choose the kept set.
 
-    A fifth of the cells is set aside, of many cells 10,000 or a tenth. The others, the training cells, are rehearsed
-    on first: without a fifth of them, to choose what the confidence algorithm leaves open and to see which confidences
-    occur on cells that were left out. Of several confidence algorithms the first is taken that supports at least half
-    of those cells, else the last. Nothing is refitted once the calibration cells have been looked at: what was
-    tested is what is delivered.
+    A fifth of the cells is set aside, of many cells 10,000 or a tenth. The others, the training cells, are completed
+    without one fold each, which teaches the risk. The first of these fits is the trial fit: it chooses parameters of
+    the confidence algorithm that were not given, and shows which confidences occur on held-out cells. Of several
+    confidence algorithms the first is taken that supports at least half of those cells, else the last. Nothing is
+    refitted once the calibration cells have been looked at: what was tested is what is delivered.
     """
 
     completion: CompletionAlgorithm
     confidences: tuple[ConfidenceAlgorithm, ...]
     risk: RiskAlgorithm | None
-    tolerance: float
+    tolerance: float | None
     delta: float
     propensity: Any
     aim: Aim
     random_state: int
     progress: ProgressCallback | None
+    pieces: PieceMap = field(default_factory=ThreadMap)
     timings: dict[str, float] = field(default_factory=dict)
 
     def run(self, observations: Observations) -> PartialCompletion:
         """The whole job."""
-        share = calibration_share(len(observations))
         train, held_out = split_calibration(observations, self.random_state)
-        propensity = choose_propensity(self.propensity, self.aim, train, share)
-        with self._timed("rehearsal"):
-            rehearsal = self._rehearse(train)
+        tolerance = default_tolerance(train) if self.tolerance is None else self.tolerance
+        cross_fit = CrossFit(
+            train, self.completion, random_state=self.random_state, pieces=self.pieces, progress=self.progress
+        )
+        with self._timed("trial fit"):
+            trial = self._try(cross_fit, tolerance)
         with self._timed("fit"):
             completion = self.completion.fit(train, self.progress)
-            confidence, certificate = rehearsal.confidence.fit(train, completion, self.progress)
-            if rehearsal.fallback:
-                certificate = replace(certificate, sentence=f"{FALLBACK} {certificate.sentence}")
+            confidence, certificate = trial.confidence.fit(train, completion, self.progress)
         with self._timed("risk"):
-            risk = self._risk(train, completion, confidence, rehearsal.curve)
+            risk = self._risk(train, completion, confidence, cross_fit, trial.curve)
         with self._timed("promise"):
-            weights = TargetWeights.of(self.aim, propensity, share, train)
-            predicted_range = range_of_predictions(completion, train)
-            floor = support_floor(confidence, certificate, rehearsal.tested)
-            plan = self._plan(train, len(observations), confidence, risk, weights, floor, predicted_range)
-            predicted = np.clip(completion.at(held_out.rows, held_out.cols), *predicted_range)
-            calibration = Calibration(
-                risk=risk.at(held_out.rows, held_out.cols),
-                confidence=confidence.at(held_out.rows, held_out.cols),
-                loss=held_out.squared_errors(predicted),
-                weight=weights.at(held_out.rows, held_out.cols),
-            )
-            selection = select(plan, calibration)
+            floor = support_floor(confidence, certificate, trial.tested)
+            certificate = replace(certificate, fallback=trial.fallback)
+            found = Estimates(completion, confidence, risk)
+            return self._promise(observations, train, held_out, found, certificate, tolerance, floor)
+
+    def _try(self, cross_fit: CrossFit, tolerance: float) -> TrialFit:
+        """The first confidence algorithm that supports enough of the first fold, as seen without that fold.
+
+        Entries of less confidence than all but one in twenty of the held-out cells were hardly tested, and are not
+        kept, however small their risk: held-out cells are drawn like the observed ones and say nothing of entries that
+        are never drawn.
+        """
+        train, held_out = cross_fit.split(0)
+        completion = cross_fit.completion(0)
+        for candidate in self.confidences:
+            trial = self._try_one(candidate, train, held_out, completion, tolerance)
+            if trial.supported >= LEAST_SUPPORTED:
+                break
+        return replace(trial, fallback=candidate is not self.confidences[0])
+
+    def _try_one(
+        self,
+        candidate: ConfidenceAlgorithm,
+        train: Observations,
+        held_out: Observations,
+        completion: Completion,
+        tolerance: float,
+    ) -> TrialFit:
+        errors = held_out.squared_errors(completion.at(held_out.rows, held_out.cols))
+        error = float(np.average(errors, weights=held_out.counts))
+        algorithm = candidate.chosen_for(train, completion, tolerance, error)
+        confidence, certificate = algorithm.fit(train, completion, self.progress)
+        at_held_out = confidence.at(held_out.rows, held_out.cols)
+        curve = RiskCurve.fit(at_held_out, errors, held_out.counts)
+        tested = float(np.quantile(at_held_out, UNTESTED))
+        floor = support_floor(confidence, certificate, tested)
+        return TrialFit(algorithm, curve, tested, float(np.mean(within(0.0, at_held_out, 0.0, floor))))
+
+    def _risk(
+        self,
+        train: Observations,
+        completion: Completion,
+        confidence: ExtendableConfidence,
+        cross_fit: CrossFit,
+        curve: RiskCurve,
+    ) -> Risk:
+        if self.risk is None:
+            return ConfidenceRisk(curve, confidence)
+        return self.risk.fit(train, completion, cross_fit, None, self.progress)
+
+    def _promise(
+        self,
+        observations: Observations,
+        train: Observations,
+        held_out: Observations,
+        found: Estimates,
+        certificate: Certificate,
+        tolerance: float,
+        floor: float,
+    ) -> PartialCompletion:
+        """Settle the plan on the training cells, then look at the calibration cells, once."""
+        share = calibration_share(len(observations))
+        propensity = choose_propensity(self.propensity, self.aim, train, share)
+        weights = TargetWeights.of(self.aim, propensity, share, train)
+        at_train = found.at(train.rows, train.cols)
+        predicted_range = _range_within(at_train.predicted, train.bounds)
+        supported = within(0.0, at_train.confidence, 0.0, floor)
+        plan = SelectionPlan(
+            tolerance=tolerance,
+            delta=self.delta,
+            largest_loss=_largest_loss(train.bounds, predicted_range),
+            floor=floor,
+            n_calibration=len(held_out),
+            n_observed=len(observations),
+            reference=np.sort(at_train.risk[supported]),
+            reference_share=float(supported.mean()),
+            mean_square_weight=float(np.mean(weights.at(train.rows, train.cols) ** 2)),
+        )
+        at_held_out = found.at(held_out.rows, held_out.cols)
+        calibration = Calibration(
+            risk=at_held_out.risk,
+            confidence=at_held_out.confidence,
+            loss=held_out.squared_errors(np.clip(at_held_out.predicted, *predicted_range)),
+            weight=weights.at(held_out.rows, held_out.cols),
+        )
+        selection = select(plan, calibration)
         return PartialCompletion(
-            completion=completion,
-            confidence=confidence,
-            risk=risk,
+            completion=found.completion,
+            confidence=found.confidence,
+            risk=found.risk,
             selection=selection,
             certificate=certificate,
             guarantee=state_guarantee(plan, selection, weights, observations.bounds),
@@ -122,65 +198,6 @@ class Pipeline:
             timings=self.timings,
         )
 
-    def _rehearse(self, train: Observations) -> Rehearsal:
-        """Fit without a part of the training cells: what the algorithm leaves open, errors, and tested confidences.
-
-        Entries of less confidence than all but one in twenty of the cells left out were hardly tested, and are not
-        kept, however small their risk: cells left out are drawn like the observed ones and say nothing of entries that
-        are never drawn.
-        """
-        inner, held_out = split_entries(train, HELD_OUT, self.random_state)
-        completion = self.completion.fit(inner, self.progress)
-        for candidate in self.confidences:
-            rehearsal = self._rehearse_with(candidate, inner, held_out, completion)
-            if rehearsal.supported >= LEAST_SUPPORTED:
-                break
-        return replace(rehearsal, fallback=candidate is not self.confidences[0])
-
-    def _rehearse_with(
-        self, candidate: ConfidenceAlgorithm, inner: Observations, held_out: Observations, completion: Completion
-    ) -> Rehearsal:
-        errors = held_out.squared_errors(completion.at(held_out.rows, held_out.cols))
-        error = float(np.average(errors, weights=held_out.counts))
-        algorithm = candidate.chosen_for(inner, completion, self.tolerance, error)
-        confidence, certificate = algorithm.fit(inner, completion, self.progress)
-        at_held_out = confidence.at(held_out.rows, held_out.cols)
-        curve = RiskCurve.fit(at_held_out, errors, held_out.counts)
-        tested = float(np.quantile(at_held_out, UNTESTED))
-        floor = support_floor(confidence, certificate, tested)
-        return Rehearsal(algorithm, curve, tested, float(np.mean(within(0.0, at_held_out, 0.0, floor))))
-
-    def _risk(
-        self, train: Observations, completion: Completion, confidence: ExtendableConfidence, curve: RiskCurve
-    ) -> Risk:
-        if self.risk is None:
-            return ConfidenceRisk(curve, confidence)
-        return self.risk.fit(train, self.completion, completion, None, self.progress)
-
-    def _plan(
-        self,
-        train: Observations,
-        n_observed: int,
-        confidence: ExtendableConfidence,
-        risk: Risk,
-        weights: TargetWeights,
-        floor: float,
-        predicted_range: tuple[float, float],
-    ) -> SelectionPlan:
-        (low, high), (least, most) = train.bounds, predicted_range
-        supported = confidence.at(train.rows, train.cols) >= floor
-        return SelectionPlan(
-            tolerance=self.tolerance,
-            delta=self.delta,
-            largest_loss=max(most - low, high - least) ** 2,
-            floor=floor,
-            n_calibration=n_observed - len(train),
-            n_observed=n_observed,
-            reference=np.sort(risk.at(train.rows, train.cols)[supported]),
-            reference_share=float(supported.mean()),
-            mean_square_weight=float(np.mean(weights.at(train.rows, train.cols) ** 2)),
-        )
-
     @contextmanager
     def _timed(self, stage: str) -> Iterator[None]:
         start = time.perf_counter()
@@ -188,10 +205,16 @@ class Pipeline:
         self.timings[stage] = time.perf_counter() - start
 
 
-def range_of_predictions(completion: Completion, train: Observations) -> tuple[float, float]:
-    """The least and the largest prediction at a training cell, within the bounds."""
-    predicted = np.clip(completion.at(train.rows, train.cols), *train.bounds)
-    return float(predicted.min()), float(predicted.max())
+def _range_within(predicted: Array, bounds: tuple[float, float]) -> tuple[float, float]:
+    """The least and the largest prediction, within the bounds."""
+    inside = np.clip(predicted, *bounds)
+    return float(inside.min()), float(inside.max())
+
+
+def _largest_loss(bounds: tuple[float, float], predicted_range: tuple[float, float]) -> float:
+    """The square of the largest distance from a prediction to a value within the bounds."""
+    (low, high), (least, most) = bounds, predicted_range
+    return max(most - low, high - least) ** 2
 
 
 def support_floor(confidence: ExtendableConfidence, certificate: Certificate, tested: float) -> float:
@@ -238,10 +261,10 @@ def choose_confidence(given: object, shape: tuple[int, int], random_state: int) 
     raise _not_an_algorithm("confidence", [AUTO, *CONFIDENCES], "CoverageProgram(gamma=0.2)", given)
 
 
-def choose_risk(given: object, random_state: int) -> RiskAlgorithm | None:
+def choose_risk(given: object) -> RiskAlgorithm | None:
     """The risk algorithm that the user named or gave; None for the curve over confidence alone."""
     if isinstance(given, str) and given in (AUTO, "confidence"):
-        return RiskModel(random_state=random_state) if given == AUTO else None
+        return RiskModel() if given == AUTO else None
     if isinstance(given, RiskAlgorithm) and not isinstance(given, type):
         return given
     raise _not_an_algorithm("risk", [AUTO, "confidence"], "RiskModel()", given)

@@ -14,12 +14,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from surefill.data import Observations
 from surefill.errors import InputError, invalid_parameter, is_number, is_seed
 from surefill.estimators.fitting import (
-    Pipeline,
+    Fitting,
     choose_completion,
     choose_confidence,
     choose_risk,
-    default_tolerance,
-    split_calibration,
 )
 from surefill.estimators.matrix_api import complete_rows, fill
 from surefill.estimators.result import PartialCompletion
@@ -108,25 +106,20 @@ class PartialCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
         else:
             observations = Observations.from_matrix(self._validate_matrix(X, reset=True))
         _require_something_to_learn_from(observations)
-        pipeline = Pipeline(
+        fitting = Fitting(
             completion=choose_completion(self.completion, self.random_state),
             confidences=choose_confidence(self.confidence, observations.shape, self.random_state),
-            risk=choose_risk(self.risk, self.random_state),
-            tolerance=self._chosen_tolerance(observations),
+            risk=choose_risk(self.risk),
+            tolerance=None if self.tolerance is None else float(self.tolerance),
             delta=self.delta,
             propensity=self.propensity,
             aim=self.aim,
             random_state=self.random_state,
             progress=self.progress,
         )
-        self.result_ = pipeline.run(observations)
+        self.result_ = fitting.run(observations)
         self.observations_ = observations
         return self
-
-    def _chosen_tolerance(self, observations: Observations) -> float:
-        if self.tolerance is not None:
-            return float(self.tolerance)
-        return default_tolerance(split_calibration(observations, self.random_state)[0])
 
     def _validate(self) -> None:
         if self.tolerance is not None and not (is_number(self.tolerance) and 0 < self.tolerance < np.inf):

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from surefill.arrays import Array
 from surefill.completion import Completion
-from surefill.confidence import PosteriorConfidence
-from surefill.confidence.algorithms import Certificate, ExtendableConfidence
+from surefill.confidence import Certificate, ExtendableConfidence, PosteriorConfidence
 from surefill.data import Observations
 from surefill.errors import invalid_parameter, is_number
 from surefill.guarantee import (
@@ -40,6 +39,46 @@ PICKED_LATER = (
     " This holds for a tolerance settled without looking at the calibration entries; it does not for one picked "
     "because of how much it keeps."
 )
+
+
+@dataclass(frozen=True, eq=False)
+class Estimates:
+    """A completion with its confidence and risk, asked together: one prediction per entry serves all three."""
+
+    completion: Completion
+    confidence: ExtendableConfidence
+    risk: Risk
+
+    def at(self, rows: ArrayLike, cols: ArrayLike) -> EstimatesAt:
+        """Predictions, confidences and risks at the pairs (rows[t], cols[t])."""
+        predicted = self.completion.at(rows, cols)
+        if self._posterior_is_of_completion:
+            confidence = self.confidence.given(rows, cols, predicted)  # type: ignore[attr-defined]
+        else:
+            confidence = self.confidence.at(rows, cols)
+        return EstimatesAt(predicted, confidence, self.risk.given(rows, cols, predicted, confidence))
+
+    def fold_in(self, observations: Observations) -> Estimates:
+        """The same for other rows, seen at ``observations``, the completion folded in once."""
+        completion = self.completion.fold_in(observations)
+        if self._posterior_is_of_completion:
+            confidence = self.confidence.fold_in(observations, completion)  # type: ignore[call-arg]
+        else:
+            confidence = self.confidence.fold_in(observations)
+        return Estimates(completion, confidence, self.risk.fold_in(observations, completion))
+
+    @property
+    def _posterior_is_of_completion(self) -> bool:
+        """Whether the confidence rests on the very values that the completion gives."""
+        return isinstance(self.confidence, PosteriorConfidence) and self.confidence.completion is self.completion
+
+
+class EstimatesAt(NamedTuple):
+    """What :class:`Estimates` says of entries, an array each; predictions are not yet clipped."""
+
+    predicted: Array
+    confidence: Array
+    risk: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,8 +118,8 @@ class PartialCompletion:
     calibration : the cells that nothing was fitted on: their risks, confidences and losses.
     weights : which entries promise and intervals are aimed at.
     bounds : the range of values.
-    predicted_range : the least and the largest prediction at a training cell; all predictions are cut to it, so that no
-        squared error exceeds the square of the distance from one of these to the far bound.
+    predicted_range : the least and the largest prediction at a training cell; all predictions are clipped to it, so
+        that no squared error exceeds the square of the distance from one of these to the far bound.
     timings : seconds spent in each stage.
 
     Examples
@@ -94,7 +133,7 @@ class PartialCompletion:
     >>> 0 < result.kept_share() <= 1
     True
     >>> sorted(result.timings)
-    ['fit', 'promise', 'rehearsal', 'risk']
+    ['fit', 'promise', 'risk', 'trial fit']
     """
 
     completion: Completion
@@ -124,17 +163,13 @@ class PartialCompletion:
 
     def answer(self, rows: ArrayLike, cols: ArrayLike) -> Answer:
         """Value, confidence, risk and keep at the pairs (rows[t], cols[t]), the completion asked once per entry."""
-        predicted = self.completion.at(rows, cols)
-        confidence = self._confidence_given(rows, cols, predicted)
-        risk = self.risk.given(rows, cols, predicted, confidence)
+        predicted, confidence, risk = self._estimates.at(rows, cols)
         value = np.clip(predicted, *self.predicted_range)
         return Answer(value, confidence, risk, self.selection.keeps(risk, confidence))
 
-    def _confidence_given(self, rows: ArrayLike, cols: ArrayLike, predicted: Array) -> Array:
-        """Confidences; one that rests on the completion's own values is not made to compute them again."""
-        if isinstance(self.confidence, PosteriorConfidence) and self.confidence.completion is self.completion:
-            return self.confidence.given(rows, cols, predicted)
-        return self.confidence.at(rows, cols)
+    @property
+    def _estimates(self) -> Estimates:
+        return Estimates(self.completion, self.confidence, self.risk)
 
     def values_at(self, rows: ArrayLike, cols: ArrayLike) -> NDArray[np.float64]:
         """Completed values at the pairs (rows[t], cols[t]), kept or not."""
@@ -210,12 +245,8 @@ class PartialCompletion:
 
     def fold_in(self, observations: Observations) -> Self:
         """The same for other rows, seen at ``observations``; the promise does not extend to them."""
-        return replace(
-            self,
-            completion=self.completion.fold_in(observations),
-            confidence=self.confidence.fold_in(observations),
-            risk=self.risk.fold_in(observations),
-        )
+        folded = self._estimates.fold_in(observations)
+        return replace(self, completion=folded.completion, confidence=folded.confidence, risk=folded.risk)
 
     def _repr_html_(self) -> str:
         """The promise first, then what it rests on, for notebooks."""

@@ -2,7 +2,15 @@
 
 from surefill.guarantee.intervals import ConformalScores
 from surefill.guarantee.plan import SelectionPlan
-from surefill.guarantee.selection import Calibration, Guarantee, Selection, rounding_threshold, select
+from surefill.guarantee.selection import (
+    Calibration,
+    Guarantee,
+    Limit,
+    Selection,
+    Shortfall,
+    rounding_threshold,
+    select,
+)
 from surefill.guarantee.target_weights import TargetWeights, choose_propensity
 from surefill.guarantee.wording import state_guarantee
 
@@ -10,8 +18,10 @@ __all__ = [
     "Calibration",
     "ConformalScores",
     "Guarantee",
+    "Limit",
     "Selection",
     "SelectionPlan",
+    "Shortfall",
     "TargetWeights",
     "choose_propensity",
     "rounding_threshold",

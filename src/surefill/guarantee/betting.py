@@ -21,8 +21,13 @@ from numpy.typing import NDArray
 from surefill.arrays import Array
 
 STEPS = (0.5, 1.0, 2.0)
+"""Multiples of the best bet whose capitals are averaged."""
+
 LARGEST_BET = 0.95
+"""Largest bet, as a share of the one at which the largest loss would take all capital."""
+
 LOSS_SPREAD = 2.0
+"""Variance over squared mean of a squared normal error."""
 
 
 def choose_bets(tolerance: float, largest_loss: float, n: int, delta: float, mean_square_weight: float = 1.0) -> Array:

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from surefill.arrays import Array
 
 LEAST_RISK = 1e-9
+"""Risks below are taken as this: a score divides by the root."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,11 @@ from surefill.guarantee.betting import LARGEST_BET, LOSS_SPREAD, choose_bets
 from surefill.registry import storable
 
 ROUNDING = 1e-5
+"""Confidences this close to the floor have it: single precision, and sums in another order, move them by less."""
+
 MOST_THRESHOLDS = 200
+"""Thresholds on the risk that are tested: sets half a percent apart, finer than the promise can tell."""
+
 STARTS = ((0.5, 0.1), (1.0, 0.9))
 """Where testing starts, as shares of the set that promises most, and the share of delta that each start gets."""
 

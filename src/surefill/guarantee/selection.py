@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from dataclasses import dataclass
 from typing import Self
 
@@ -9,17 +10,46 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from surefill.arrays import Array
-from surefill.guarantee.betting import LARGEST_BET, fallback_rejections, running_log_capital
+from surefill.guarantee.betting import LARGEST_BET, STEPS, fallback_rejections, running_log_capital
 from surefill.guarantee.plan import SelectionPlan, up_to_rounding, within
 from surefill.registry import storable
 from surefill.spaces.confidence_matrix import Confidence, some_cells
 
-BY_TOLERANCE = "the tolerance"
-BY_SUPPORT = "how much of the matrix the observations support"
-BY_CALIBRATION = "the number of calibration entries"
 ENOUGH = 1.1
-MIXING = 1.1
-"""log 3: what is lost at most by betting on three horses instead of the best."""
+"""A tenth more than estimated is advised: the estimate of how many entries would do has about that error."""
+
+AVERAGING = float(np.log(len(STEPS)))
+"""Averaging several bets costs at most the log of their number in log capital, against the best of them."""
+
+
+@storable
+class Limit(enum.Enum):
+    """What keeps the kept set from being larger, in words that end a sentence."""
+
+    TOLERANCE = "the tolerance"
+    SUPPORT = "how much of the matrix the observations support"
+    CALIBRATION = "the number of calibration entries"
+
+
+@storable
+@dataclass(frozen=True)
+class Shortfall:
+    """Why nothing could be kept, in figures.
+
+    Attributes
+    ----------
+    n_supported : calibration entries with the confidence that support asks for.
+    best_error : least mean squared error of any set that the plan considers; None where none holds an entry.
+    reachable_tolerance : about the least tolerance that could be promised with what is there; None if none can.
+    needed_calibration : about how many calibration entries would do; None where no number would.
+    calibration_share : share of the observed cells that are set aside as calibration entries.
+    """
+
+    n_supported: int
+    best_error: float | None
+    reachable_tolerance: float | None
+    needed_calibration: int | None
+    calibration_share: float
 
 
 @storable
@@ -31,12 +61,12 @@ class Selection:
     ----------
     threshold : the largest risk kept; minus infinity where nothing is kept.
     floor : the least confidence kept, whatever the risk.
-    tolerance : the mean squared error asked for, in the user's squared units.
+    tolerance, delta : the mean squared error asked for, in the user's squared units, and the chance to fail it.
     held_out_error : mean squared error of the kept calibration entries; None where none are kept.
     held_out_share : share of the calibration entries that are kept.
     n_held_out : how many calibration entries there were.
     limited_by : what stopped the set from being larger.
-    finding : all of this in words, but for the limit.
+    shortfall : where nothing is kept, what there was and what would do; else None.
 
     Examples
     --------
@@ -51,11 +81,12 @@ class Selection:
     threshold: float
     floor: float
     tolerance: float
+    delta: float
     held_out_error: float | None
     held_out_share: float
     n_held_out: int
-    limited_by: str
-    finding: str
+    limited_by: Limit
+    shortfall: Shortfall | None = None
 
     @property
     def empty(self) -> bool:
@@ -63,13 +94,53 @@ class Selection:
         return self.threshold == -np.inf
 
     @property
+    def reason(self) -> str:
+        """Why not more is kept, or why nothing is and what would help."""
+        if self.shortfall is not None:
+            return describe_shortfall(self, self.shortfall)
+        return f"What keeps it from being larger is {self.limited_by.value}."
+
+    @property
     def sentence(self) -> str:
-        """What was found, and why not more is kept."""
-        return self.finding if self.empty else f"{self.finding} What keeps it from being larger is {self.limited_by}."
+        """What was found on the calibration entries, and why not more is kept."""
+        if self.empty:
+            return f"Nothing is kept: {self.reason}"
+        return (
+            f"{self.held_out_share:.0%} of {self.n_held_out} calibration entries were kept, with mean squared error "
+            f"{self.held_out_error:.4g} where {self.tolerance:.4g} was asked. {self.reason}"
+        )
 
     def keeps(self, risk: ArrayLike, confidence: ArrayLike) -> NDArray[np.bool_]:
         """Whether entries of the given risks and confidences are kept; those within rounding of the limits are."""
         return within(risk, confidence, self.threshold, self.floor)
+
+
+def describe_shortfall(selection: Selection, shortfall: Shortfall) -> str:
+    """One sentence on why nothing is kept and what would help."""
+    n, promise = selection.n_held_out, f"promise {selection.tolerance:.4g} with probability {1 - selection.delta:g}"
+    if selection.limited_by is Limit.SUPPORT:
+        if shortfall.n_supported == 0:
+            return f"none of the {n} calibration entries is supported by the others; observe more."
+        return (
+            f"only {shortfall.n_supported} of the {n} calibration entries have the confidence of {selection.floor:.3g} "
+            f"that support asks for, too few to {promise}; observe more, or take a confidence that asks for less and "
+            "proves less, such as 'posterior'."
+        )
+    reachable = shortfall.reachable_tolerance
+    advice = (
+        f"with {n} calibration entries no tolerance below the square of the values' range can"
+        if reachable is None
+        else f"a tolerance of about {reachable:.3g} could be promised with what is there"
+    )
+    if shortfall.needed_calibration is None:
+        return (
+            f"the best set of calibration entries has mean squared error {shortfall.best_error:.4g}, not enough "
+            f"below the tolerance {selection.tolerance:.4g}; {advice}."
+        )
+    return (
+        f"{n} calibration entries are too few to {promise}, about {shortfall.needed_calibration:,} would do "
+        f"({shortfall.calibration_share:.0%} of the observed cells are taken for that); {advice}."
+    )
 
 
 @storable
@@ -153,12 +224,8 @@ def select(plan: SelectionPlan, calibration: Calibration) -> Selection:
     threshold = float(plan.thresholds[last])
     kept = within(calibration.risk, calibration.confidence, threshold, plan.floor)
     error, share = calibration.mean_loss(kept), float(np.average(kept, weights=calibration.weight))
-    finding = (
-        f"{share:.0%} of {len(calibration)} calibration entries were kept, with mean squared error {error:.4g} where "
-        f"{plan.tolerance:.4g} was asked."
-    )
-    limit = BY_SUPPORT if last == len(plan.thresholds) - 1 else BY_TOLERANCE
-    return Selection(threshold, plan.floor, plan.tolerance, error, share, len(calibration), limit, finding)
+    limit = Limit.SUPPORT if last == len(plan.thresholds) - 1 else Limit.TOLERANCE
+    return Selection(threshold, plan.floor, plan.tolerance, plan.delta, error, share, len(calibration), limit)
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,40 +258,18 @@ class _Ranked:
 
 
 def _nothing(plan: SelectionPlan, ranked: _Ranked, n: int) -> Selection:
-    """Why nothing can be promised, and what would help."""
-    finding, limit = _why_nothing(plan, ranked, n)
-    return Selection(-np.inf, plan.floor, plan.tolerance, None, 0.0, n, limit, f"Nothing is kept: {finding}")
-
-
-def _why_nothing(plan: SelectionPlan, ranked: _Ranked, n: int) -> tuple[str, str]:
-    if ranked.sizes.max(initial=0) == 0:
-        return f"none of the {n} calibration entries is supported by the others; observe more.", BY_SUPPORT
+    """The empty set, and what would help."""
     supported = len(ranked.loss)
-    if supported < n / 2:
-        return (
-            f"only {supported} of the {n} calibration entries have the confidence of {plan.floor:.3g} that support "
-            f"asks for, too few to promise {plan.tolerance:.4g} with probability {1 - plan.delta:g}; observe more, or "
-            "take a confidence that asks for less and proves less, such as 'posterior'.",
-            BY_SUPPORT,
-        )
-    reachable = _reachable_tolerance(plan, ranked)
-    tolerance = (
-        f"a tolerance of about {reachable:.3g} could be promised with what is there"
-        if reachable is not None
-        else f"with {n} calibration entries no tolerance below the square of the values' range can"
-    )
-    needed = _needed_entries(plan, ranked, n)
-    if needed is None:
-        return (
-            f"the best set of calibration entries has mean squared error {ranked.mean_losses().min():.4g}, not enough "
-            f"below the tolerance {plan.tolerance:.4g}; {tolerance}.",
-            BY_TOLERANCE,
-        )
-    return (
-        f"{n} calibration entries are too few to promise {plan.tolerance:.4g} with probability {1 - plan.delta:g}, "
-        f"about {needed:,} would do ({n / plan.n_observed:.0%} of the observed cells are taken for that); {tolerance}.",
-        BY_CALIBRATION,
-    )
+    needed, best = None, None
+    if ranked.sizes.max(initial=0) == 0:
+        limit, supported = Limit.SUPPORT, 0
+    else:
+        best, needed = float(ranked.mean_losses().min()), _needed_entries(plan, ranked, n)
+        limit = Limit.TOLERANCE if needed is None else Limit.CALIBRATION
+        limit = Limit.SUPPORT if supported < n / 2 else limit
+    reachable = None if limit is Limit.SUPPORT else _reachable_tolerance(plan, ranked)
+    shortfall = Shortfall(supported, best, reachable, needed, n / plan.n_observed)
+    return Selection(-np.inf, plan.floor, plan.tolerance, plan.delta, None, 0.0, n, limit, shortfall)
 
 
 def _reachable_tolerance(plan: SelectionPlan, ranked: _Ranked) -> float | None:
@@ -251,7 +296,7 @@ def _needed_entries(plan: SelectionPlan, ranked: _Ranked, n: int) -> int | None:
     grows = growth > 0
     if not grows.any():
         return None
-    factor = float(np.min((np.log(1 / plan.levels[starts][grows]) + MIXING) / growth[grows]))
+    factor = float(np.min((np.log(1 / plan.levels[starts][grows]) + AVERAGING) / growth[grows]))
     return max(n + 1, round(ENOUGH * factor * n))
 
 
@@ -264,7 +309,7 @@ def rounding_threshold(confidence: Confidence, n_sampled: int = 200_000, random_
     Examples
     --------
     >>> import numpy as np
-    >>> from surefill.coverage import DenseConfidence
+    >>> from surefill.spaces import DenseConfidence
     >>> rounding_threshold(DenseConfidence(np.array([[0.9, 0.8], [0.3, 0.1]])))
     0.8
     """

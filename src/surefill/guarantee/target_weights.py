@@ -18,7 +18,10 @@ Aim = Literal["observed", "unobserved", "all"]
 AIMS = ("observed", "unobserved", "all")
 
 CLIP = 20.0
+"""Largest weight over the median one; a promise that rests on rarer entries would rest on very few of them."""
+
 MOST_LIKELY = 0.95
+"""Largest modelled chance of being observed: a product of marginal rates can exceed 1."""
 
 
 class Propensity(Protocol):
@@ -91,7 +94,7 @@ class TargetWeights:
         all cells not used in training       w = (1 - (1 - q) p) / p
         of these, the ones never observed    w = (1 - p) / p
 
-    cut at ``largest`` and divided by it; 1 for entries drawn like the observed ones.
+    clipped at ``largest`` and divided by it; 1 for entries drawn like the observed ones.
 
     Examples
     --------
@@ -109,7 +112,7 @@ class TargetWeights:
 
     @classmethod
     def of(cls, aim: Aim, propensity: Propensity | None, held_out_share: float, train: Observations) -> TargetWeights:
-        """Weights cut at their largest over the training cells, or at 20 times their median there if that is less."""
+        """Weights clipped at their largest over the training cells, or at 20 times their median there, if less."""
         if propensity is None:
             return cls(aim, held_out_share, None, 1.0)
         raw = cls(aim, held_out_share, propensity, np.inf)._raw(train.rows, train.cols)

@@ -21,7 +21,7 @@ def state_guarantee(
     Examples
     --------
     >>> import numpy as np
-    >>> from surefill.risk import Calibration, select
+    >>> from surefill.guarantee import Calibration, select
     >>> plan = SelectionPlan(
     ...     tolerance=0.5, delta=0.1, largest_loss=4.0, floor=0.2, n_calibration=200, n_observed=1000,
     ...     reference=np.linspace(0.1, 1.0, 800), reference_share=1.0,
@@ -35,7 +35,7 @@ def state_guarantee(
     """
     target, (low, high) = TARGETS[weights.aim], bounds
     if selection.empty:
-        sentence = f"Nothing is promised, for nothing is kept. {selection.finding}"
+        sentence = f"Nothing is promised, for nothing is kept. {selection.sentence}"
     else:
         sentence = (
             f"With probability at least {1 - plan.delta:g} over the draw of the {plan.n_calibration:,} calibration "

@@ -13,7 +13,7 @@ from scipy import sparse
 
 from surefill import __version__
 from surefill.arrays import Array, Indices
-from surefill.confidence.algorithms import Certificate
+from surefill.confidence import Certificate
 from surefill.data import Observations
 from surefill.estimators import PartialCompleter
 from surefill.guarantee import Guarantee, Selection

@@ -95,7 +95,7 @@ def lead(contents: ReportContents) -> str:
     if not guarantee.promised:
         return (
             f"Asked to fill {table} with a mean squared error of at most {asked}, surefill keeps nothing and promises "
-            f"nothing: {contents.selection.finding.removeprefix('Nothing is kept: ')}"
+            f"nothing: {contents.selection.reason}"
         )
     return (
         f"Asked to fill {table} with a mean squared error of at most {asked}, surefill keeps "

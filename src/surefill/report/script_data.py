@@ -55,7 +55,7 @@ def _outcome(outcome: Outcome, scale: Scale) -> dict[str, Any]:
 
 def _why(selection: Selection) -> str:
     """Why not more is kept; the page has the numbers already."""
-    return selection.finding if selection.empty else f"What keeps it from being larger is {selection.limited_by}."
+    return selection.sentence if selection.empty else selection.reason
 
 
 def _map(contents: ReportContents) -> dict[str, Any]:

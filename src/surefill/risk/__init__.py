@@ -1,7 +1,8 @@
 """The expected squared error of every entry."""
 
+from surefill.risk.cross_fitting import CrossFit
 from surefill.risk.curve import ConfidenceRisk, RiskCurve
 from surefill.risk.protocol import Risk, RiskAlgorithm
 from surefill.risk.risk_model import FittedRisk, RiskModel
 
-__all__ = ["ConfidenceRisk", "FittedRisk", "Risk", "RiskAlgorithm", "RiskCurve", "RiskModel"]
+__all__ = ["ConfidenceRisk", "CrossFit", "FittedRisk", "Risk", "RiskAlgorithm", "RiskCurve", "RiskModel"]

@@ -14,6 +14,7 @@ from surefill.loop import Status
 from surefill.risk.noise_factors import NoiseFactors, NoiseSide
 
 ENDS = 0.005
+"""Share of the entries beyond the first and the last knot: a curve is not learnt from outliers."""
 
 
 def knots_for(x: Array, n_knots: int) -> Array:
@@ -41,7 +42,10 @@ def roughness(n_knots: int, steps: float, bends: float) -> Array:
 
 
 STEPS, BENDS = 1.0, 10.0
+"""Penalties on first and second differences of the curve, in draws: a few draws bend it where data are dense."""
+
 LONGEST_STEP = 1.0
+"""Largest change of a coefficient per step, a factor of e in the risk: scoring may overshoot from a poor start."""
 
 
 @dataclass(frozen=True, eq=False)

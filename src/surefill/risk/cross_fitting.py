@@ -10,12 +10,17 @@ from numpy.typing import ArrayLike, NDArray
 
 from surefill.arrays import Array, IntArray
 from surefill.completion import Completion, CompletionAlgorithm
-from surefill.confidence.algorithms import ConfidenceAlgorithm, ExtendableConfidence
+from surefill.confidence import ConfidenceAlgorithm, ExtendableConfidence
 from surefill.data import Observations
 from surefill.data.groups import Groups, locate
-from surefill.data.splits import split_folds
+from surefill.data.splits import fold_numbers
+from surefill.errors import InputError
+from surefill.kernels.parallel import PieceMap, ThreadMap
 from surefill.loop import ProgressCallback
 from surefill.registry import storable
+
+N_FOLDS = 5
+"""Folds of the cells: each completion sees four fifths of them, as a usual cross-validation has it."""
 
 
 @storable
@@ -76,11 +81,12 @@ class Evidence:
         fitted = None if confidence is None else confidence.fit(observations, completion, progress)[0]
         return cls(completion, spread, fitted)
 
-    def fold_in(self, observations: Observations) -> Self:
-        """What is known of other rows, seen at ``observations``."""
+    def fold_in(self, observations: Observations, completion: Completion | None = None) -> Self:
+        """What is known of other rows, seen at ``observations`` and completed by ``completion``, if that is known."""
         spread = None if self.spread is None else self.spread.fold_in(observations)
         confidence = None if self.confidence is None else self.confidence.fold_in(observations)
-        return replace(self, completion=self.completion.fold_in(observations), spread=spread, confidence=confidence)
+        completion = self.completion.fold_in(observations) if completion is None else completion
+        return replace(self, completion=completion, spread=spread, confidence=confidence)
 
     def monotone(self, rows: ArrayLike, cols: ArrayLike) -> Array:
         """log v, and 1 - C where there is a confidence: risk rises with each."""
@@ -91,36 +97,79 @@ class Evidence:
         return np.column_stack(features)
 
 
+class CrossFit:
+    """Completions of the observations, each fitted without one of ``n_folds`` random folds of the cells.
+
+    A fold is fitted when it is first asked for, and once: the first serves as the trial fit, all of them teach the
+    risk. ``pieces`` says where independent fits run.
+
+    Examples
+    --------
+    >>> import surefill as sf
+    >>> seen = sf.datasets.make_low_rank((30, 20), rank=2, n_draws=400, random_state=0).observations
+    >>> folds = CrossFit(seen, sf.completion.FactorModel(rank=2), n_folds=4)
+    >>> train, held_out = folds.split(0)
+    >>> len(train) + len(held_out) == len(seen)
+    True
+    """
+
+    def __init__(
+        self,
+        observations: Observations,
+        algorithm: CompletionAlgorithm,
+        n_folds: int = N_FOLDS,
+        random_state: int = 0,
+        pieces: PieceMap | None = None,
+        progress: ProgressCallback | None = None,
+    ) -> None:
+        if len(observations) < 2:
+            raise InputError("fitting without a part of the cells needs at least 2 observed cells; there is 1.")
+        self.observations, self.algorithm = observations, algorithm
+        self.n_folds = min(n_folds, len(observations))
+        self._fold = fold_numbers(len(observations), self.n_folds, random_state)
+        self._pieces = ThreadMap() if pieces is None else pieces
+        self._progress = progress
+        self._completions: dict[int, Completion] = {}
+
+    def split(self, fold: int) -> tuple[Observations, Observations]:
+        """(the other cells, the cells of this fold)."""
+        held = self._fold == fold
+        return self.observations.select(~held), self.observations.select(held)
+
+    def completion(self, fold: int) -> Completion:
+        """The completion of the cells outside this fold."""
+        if fold not in self._completions:
+            self._completions[fold] = self.algorithm.fit(self.split(fold)[0], self._progress)
+        return self._completions[fold]
+
+    def fit_all(self) -> None:
+        """Fit what is not fitted yet, independent folds at the same time."""
+        missing = [fold for fold in range(self.n_folds) if fold not in self._completions]
+        fitted = self._pieces.map(lambda fold: self.algorithm.fit(self.split(fold)[0]), missing)
+        self._completions.update(zip(missing, fitted, strict=True))
+
+    def residuals(self, confidence: ConfidenceAlgorithm | None = None) -> Residuals:
+        """Every cell once, in the order of the folds, as it looked to the completion of the other folds."""
+        self.fit_all()
+        parts = self._pieces.map(lambda fold: self._residuals_of(fold, confidence), range(self.n_folds))
+        names = [field.name for field in fields(Residuals)]
+        return Residuals(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
+
+    def _residuals_of(self, fold: int, confidence: ConfidenceAlgorithm | None) -> Residuals:
+        train, cells = self.split(fold)
+        evidence = Evidence.of(train, self.completion(fold), confidence, None)
+        predicted = evidence.completion.at(cells.rows, cells.cols)
+        monotone = evidence.monotone(cells.rows, cells.cols)
+        return Residuals(cells.rows, cells.cols, cells.counts, cells.squared_errors(predicted), predicted, monotone)
+
+
 @dataclass(frozen=True, eq=False)
-class CrossFitted:
-    """Every observed cell once, in the order of the folds, as it looked to a completion of the other folds."""
+class Residuals:
+    """Squared errors of predictions by completions that had not seen the cells, and what was known before."""
 
     rows: IntArray
     cols: IntArray
     counts: NDArray[np.int64]
-    squared_residuals: Array
+    squared: Array
     predicted: Array
     monotone: Array
-
-    @classmethod
-    def of(
-        cls,
-        observations: Observations,
-        algorithm: CompletionAlgorithm,
-        confidence: ConfidenceAlgorithm | None,
-        n_folds: int,
-        random_state: int,
-        progress: ProgressCallback | None,
-    ) -> Self:
-        """Complete each fold from the others."""
-        folds = [
-            cls._fold(held_out, Evidence.of(train, algorithm.fit(train, progress), confidence, progress))
-            for train, held_out in split_folds(observations, n_folds, random_state)
-        ]
-        return cls(*(np.concatenate([getattr(fold, field.name) for fold in folds]) for field in fields(cls)))
-
-    @classmethod
-    def _fold(cls, cells: Observations, evidence: Evidence) -> Self:
-        i, j = cells.rows, cells.cols
-        predicted = evidence.completion.at(i, j)
-        return cls(i, j, cells.counts, cells.squared_errors(predicted), predicted, evidence.monotone(i, j))

@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike
 from sklearn.isotonic import IsotonicRegression
 
 from surefill.arrays import Array
-from surefill.confidence.algorithms import ExtendableConfidence
+from surefill.completion import Completion
+from surefill.confidence import ExtendableConfidence
 from surefill.data import Observations
 from surefill.errors import InputError
 from surefill.registry import storable
@@ -78,6 +79,6 @@ class ConfidenceRisk:
         """The same where the confidences at these pairs are known already."""
         return self.curve.at(confidence)
 
-    def fold_in(self, observations: Observations) -> Self:
+    def fold_in(self, observations: Observations, completion: Completion | None = None) -> Self:
         """The risk of other rows, seen at ``observations``."""
         return replace(self, confidence=self.confidence.fold_in(observations))

@@ -19,7 +19,10 @@ CREDIBILITIES = (*(2.0**power for power in range(15)), 1e9)
 """How many draws the prior may count for; with the last one, rows (or columns) do not differ."""
 
 LARGEST_RATIO, LARGEST_TILT = 5.0, 1.0
+"""Squared residuals over their expectation are clipped at the first when slopes are learnt, exponents at the second."""
+
 TINY, ROUNDING = 1e-300, 1e-12
+"""The first keeps divisions by empty sums finite, the second tells a spread of exactly 0 from rounding."""
 
 
 @storable
@@ -28,7 +31,7 @@ class NoiseFactors:
     """a_g exp(d_g (M - c_g)) multiplies the risk of an entry predicted M in the row (or column) ``ids[g]``.
 
     ``factors`` a, ``slopes`` d and ``centres`` c have a last line, 1, 0 and 0, for rows without data. The exponent is
-    cut to [-1, 1].
+    clipped to [-1, 1].
     """
 
     ids: IntArray
@@ -83,7 +86,7 @@ class NoiseSide:
 
         The first is the mean of the posterior where residuals are normal and a_g is from an inverse gamma distribution
         of mean 1. The second is one step of Fisher's scoring from 0 under a normal prior; V is the variance of
-        predictions within groups, k' counts draws too, and ratios are cut at 5, for one outlier would set a slope.
+        predictions within groups, k' counts draws too, and ratios are clipped at 5, for one outlier would set a slope.
         """
         s = ratio / np.average(ratio, weights=self.weight)
         k = self.credibility(s)

@@ -8,10 +8,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from surefill.arrays import Array
-from surefill.completion import Completion, CompletionAlgorithm
-from surefill.confidence.algorithms import ConfidenceAlgorithm
+from surefill.completion import Completion
+from surefill.confidence import ConfidenceAlgorithm
 from surefill.data import Observations
 from surefill.loop import ProgressCallback
+from surefill.risk.cross_fitting import CrossFit
 
 
 class Risk(Protocol):
@@ -35,14 +36,14 @@ class Risk(Protocol):
         """The same where the completion's values and the confidences at these pairs are known already."""
         ...
 
-    def fold_in(self, observations: Observations) -> Self:
-        """The risk of other rows, seen at ``observations``."""
+    def fold_in(self, observations: Observations, completion: Completion | None = None) -> Self:
+        """The risk of other rows, seen at ``observations`` and completed by ``completion``, if that is known."""
         ...
 
 
 @runtime_checkable
 class RiskAlgorithm(Protocol):
-    """Observations, how they are completed, and their completion in; a risk out.
+    """Observations, their completion and completions without a part of them in; a risk out.
 
     Examples
     --------
@@ -54,8 +55,8 @@ class RiskAlgorithm(Protocol):
     def fit(
         self,
         observations: Observations,
-        completion_algorithm: CompletionAlgorithm,
         completion: Completion,
+        cross_fit: CrossFit,
         confidence: ConfidenceAlgorithm | None = None,
         progress: ProgressCallback | None = None,
     ) -> Risk:

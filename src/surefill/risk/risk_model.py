@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -10,14 +9,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from surefill.arrays import Array
-from surefill.completion import Completion, CompletionAlgorithm
-from surefill.confidence.algorithms import ConfidenceAlgorithm
+from surefill.completion import Completion
+from surefill.confidence import ConfidenceAlgorithm
 from surefill.data import Observations
-from surefill.errors import InputError, invalid_parameter, is_number, is_seed
+from surefill.errors import InputError
 from surefill.loop import ProgressCallback, run
 from surefill.registry import storable
 from surefill.risk.backfitting import Backfitting, hats, knots_for
-from surefill.risk.cross_fitting import CrossFitted, Evidence
+from surefill.risk.cross_fitting import CrossFit, Evidence, Residuals
 from surefill.risk.noise_factors import NoiseFactors, NoiseSide
 
 
@@ -76,15 +75,20 @@ class FittedRisk:
         level = np.exp(self.evidence.monotone(rows, cols) @ self.slopes + curve)
         return np.asarray(level * self.rows.at(rows, predicted) * self.cols.at(cols, predicted))
 
-    def fold_in(self, observations: Observations) -> Self:
+    def fold_in(self, observations: Observations, completion: Completion | None = None) -> Self:
         """The risk of other rows, seen at ``observations``: they have factor 1, as if they were like most."""
         ids = observations.by_row.ids
-        return replace(self, evidence=self.evidence.fold_in(observations), rows=NoiseFactors.none(ids))
+        return replace(self, evidence=self.evidence.fold_in(observations, completion), rows=NoiseFactors.none(ids))
 
 
 MOST_KNOTS, ENTRIES_PER_KNOT = 10, 20
+"""Knots of the curve of the prediction, and entries for each: about as many as a smooth curve can be learnt from."""
+
 LEAST_RISK = 1e-10
-TOLERANCE, MOST_STEPS = 1e-4, 50
+"""Added to squared residuals, as a share of the squared half-width of the bounds: the log of an exact fit is finite."""
+
+TOL, MAX_STEPS = 1e-4, 50
+"""Convergence: steps end once the loss per draw changes by less than ``TOL``, far below its sampling error."""
 
 
 @storable
@@ -99,60 +103,42 @@ class RiskModel:
     people are hard to foretell in what they like, others in what they dislike. While s and the curve are learnt, the
     factors of a cell leave its own residual out. Counts enter through v and through the shrinkage.
 
-    The cost is ``n_folds`` completions, and O(cells) for the rest. Nothing is promised: the risk is an estimate, for
-    entries that are to be predicted as the observed cells were, and from random folds it learns nothing of blocks of
-    the matrix in which no cell was seen beyond what v says of them.
-
-    Parameters
-    ----------
-    n_folds : into how many folds the cells are split; fewer where there are fewer cells.
-    random_state : seed of the folds; same seed, same result.
+    The cost is that of the folds' completions, and O(cells) for the rest. Nothing is promised: the risk is an estimate,
+    for entries that are to be predicted as the observed cells were, and from random folds it learns nothing of blocks
+    of the matrix in which no cell was seen beyond what v says of them.
 
     Examples
     --------
     >>> from surefill.completion import BayesianFactorModel
     >>> from surefill.datasets import make_low_rank
+    >>> from surefill.risk import CrossFit
     >>> seen = make_low_rank((60, 50), rank=2, n_draws=1500, noise=0.2, random_state=0).observations
     >>> algorithm = BayesianFactorModel(rank=2)
-    >>> risk = RiskModel().fit(seen, algorithm, algorithm.fit(seen))
+    >>> risk = RiskModel().fit(seen, algorithm.fit(seen), CrossFit(seen, algorithm))
     >>> noise = 0.2**2 / 3  # the variance of a number drawn evenly from [-0.2, 0.2]
     >>> bool(noise < risk.at([0], [0])[0] < 1.5 * noise)
     True
     """
 
-    n_folds: int = 5
-    random_state: int = 0
-
     def fit(
         self,
         observations: Observations,
-        completion_algorithm: CompletionAlgorithm,
         completion: Completion,
+        cross_fit: CrossFit,
         confidence: ConfidenceAlgorithm | None = None,
         progress: ProgressCallback | None = None,
     ) -> FittedRisk:
-        """The risk of ``completion``, which ``completion_algorithm`` fitted on all of ``observations``.
+        """The risk of ``completion``, fitted on all of ``observations``; ``cross_fit`` has it without one fold each.
 
         A ``confidence`` is given as an algorithm with every parameter chosen: it is fitted anew for each fold, as
         a cell's own confidence is high just because the cell was seen, and then on all observations.
         """
-        self._validate(observations)
-        n_folds = min(self.n_folds, len(observations))
-        cells = CrossFitted.of(observations, completion_algorithm, confidence, n_folds, self.random_state, progress)
         evidence = Evidence.of(observations, completion, confidence, progress)
-        return _learnt(cells, evidence, LEAST_RISK * observations.unit.half_width**2, progress)
-
-    def _validate(self, observations: Observations) -> None:
-        whole = is_number(self.n_folds) and isinstance(self.n_folds, numbers.Integral)
-        if not (whole and self.n_folds >= 2):
-            raise invalid_parameter("RiskModel", "n_folds", "a whole number of at least 2", self.n_folds)
-        if not is_seed(self.random_state):
-            raise invalid_parameter("RiskModel", "random_state", "a whole number of at least 0", self.random_state)
-        if len(observations) < 2:
-            raise InputError("learning the risk needs at least 2 observed cells; there is 1.")
+        least = LEAST_RISK * observations.unit.half_width**2
+        return _learnt(cross_fit.residuals(confidence), evidence, least, progress)
 
 
-def _learnt(cells: CrossFitted, evidence: Evidence, least: float, progress: ProgressCallback | None) -> FittedRisk:
+def _learnt(cells: Residuals, evidence: Evidence, least: float, progress: ProgressCallback | None) -> FittedRisk:
     """The model that fits the residuals of ``cells``, each made ``least`` larger, for use with ``evidence``."""
     n_slopes, n_knots = cells.monotone.shape[1], min(MOST_KNOTS, 2 + len(cells.rows) // ENTRIES_PER_KNOT)
     knots = knots_for(cells.predicted, n_knots)
@@ -162,8 +148,8 @@ def _learnt(cells: CrossFitted, evidence: Evidence, least: float, progress: Prog
     )
     centre = np.average(cells.monotone, axis=0, weights=cells.counts)
     features = np.column_stack([cells.monotone - centre, hats(cells.predicted, knots)])
-    solver = Backfitting(features, n_slopes, cells.squared_residuals + least, sides, TOLERANCE)
-    fit = run(solver, max_steps=MOST_STEPS, progress=progress).state
+    solver = Backfitting(features, n_slopes, cells.squared + least, sides, TOL)
+    fit = run(solver, max_steps=MAX_STEPS, progress=progress).state
     slopes, heights = fit.coefficients[:n_slopes], fit.coefficients[n_slopes:]
     return FittedRisk(
         evidence=evidence,

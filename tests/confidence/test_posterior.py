@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from surefill.completion import BayesianFactorModel, FactorModel, SoftImpute
-from surefill.confidence import CoverageProgram, PosteriorConfidence, PosteriorVariance, SeenRows
+from surefill.confidence import CoverageProgram, DensePatterns, PosteriorConfidence, PosteriorVariance
 from surefill.data import Observations
 from surefill.datasets import make_blocks, make_low_rank
 from surefill.errors import InputError
@@ -149,20 +149,20 @@ def test_new_rows_get_the_confidence_of_rows_seen_alike_or_less():
     counts = np.array([[1, 0, 0], [1, 0, 1], [0, 1, 0]])
     new = Observations([0, 1, 1, 3, 3, 4], [0, 0, 2, 1, 2, 0], [1.0, 1.0, 2.0, 1.0, 3.0, 2.0], shape=(5, 3),
                        counts=[1, 1, 1, 1, 1, 7])  # fmt: skip
-    extended = SeenRows(C, counts).fold_in(new).dense()
+    extended = DensePatterns(C, counts).fold_in(new).dense()
     alike, alike_too, nothing, more, oftener = extended.tolist()
     assert (alike, alike_too) == ([1.0, 0.2, 0.1], [0.3, 0.4, 1.0])
     assert nothing == [0, 0, 0]
     assert more == [0.0, 0.9, 0.0]
     assert oftener == [1.0, 0.2, 0.1]
     with pytest.raises(InputError, match="must have 3 columns; got 2"):
-        SeenRows(C, counts).fold_in(Observations([0], [1], [1.0]))
+        DensePatterns(C, counts).fold_in(Observations([0], [1], [1.0]))
     with pytest.raises(ValueError, match="read-only"):
-        SeenRows(C, counts).dense()[0, 0] = 0
+        DensePatterns(C, counts).dense()[0, 0] = 0
 
 
 def test_rows_seen_alike_share_their_confidence_and_the_coverage_stays():
     seen = Observations([0, 1, 2, 2], [0, 0, 0, 1], [1.0, 2.0, 3.0, 4.0])
-    shared = SeenRows.of(np.array([[0.2, 0.4], [0.6, 0.0], [1.0, 1.0]]), seen)
+    shared = DensePatterns.of(np.array([[0.2, 0.4], [0.6, 0.0], [1.0, 1.0]]), seen)
     np.testing.assert_allclose(shared.dense(), [[0.4, 0.2], [0.4, 0.2], [1.0, 1.0]])
     np.testing.assert_array_equal(shared.fold_in(seen).dense(), shared.dense())

@@ -1,4 +1,4 @@
-"""A factored confidence asked about rows that were not there when it was found."""
+"""The coverage program's confidence as a function of which cells of a row were observed, so that new rows have one."""
 
 from __future__ import annotations
 
@@ -12,11 +12,61 @@ from surefill.coverage.linear.factored_confidence import FactoredConfidence
 from surefill.data import Observations
 from surefill.errors import InputError
 from surefill.registry import storable
+from surefill.spaces.confidence_matrix import DenseConfidence
 
 
 @storable
 @dataclass(frozen=True, eq=False)
-class FittedRows:
+class DensePatterns(DenseConfidence):
+    """The coverage program's C as a function of what was seen of a row, so that it can be asked about other rows.
+
+    C depends on locations and counts only, so the program is unchanged when rows seen alike change places, and the
+    mean of C over them is as good: feasible, and of the same coverage. A new row seen like a fitted one gets its
+    confidence. Any other gets, for each column, the largest confidence among the fitted rows seen at no column that
+    it was not seen at, and 0 where there is none; that is a rule of thumb, which the certificate does not cover.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> confidence = DensePatterns(np.array([[0.9, 0.1], [0.2, 0.8]]), np.array([[3, 0], [0, 2]]))
+    >>> confidence.fold_in(Observations([0], [1], [1.0], shape=(1, 2))).dense()
+    array([[0.2, 0.8]])
+    """
+
+    counts: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, C: NDArray[np.float64], observations: Observations) -> DensePatterns:
+        """C with rows that were seen alike made equal."""
+        counts = _dense_counts(observations)
+        _, kind = np.unique(counts, axis=0, return_inverse=True)
+        mean = np.zeros((kind.max() + 1, C.shape[1]))
+        np.add.at(mean, kind, C)
+        return cls(np.clip(mean / np.bincount(kind)[:, None], 0.0, 1.0)[kind], counts)
+
+    def fold_in(self, observations: Observations) -> Self:
+        """The confidence for other rows, seen at ``observations``."""
+        if observations.shape[1] != self.shape[1]:
+            raise InputError(f"new rows must have {self.shape[1]} columns; got {observations.shape[1]}.")
+        counts = _dense_counts(observations)
+        fitted = {row.tobytes(): confidence for row, confidence in zip(self.counts, self.matrix, strict=True)}
+        extended = [fitted.get(row.tobytes(), self._bounded_by(row > 0)) for row in counts]
+        return replace(self, matrix=np.array(extended), counts=counts)
+
+    def _bounded_by(self, seen: NDArray[np.bool_]) -> NDArray[np.float64]:
+        less_seen = ~((self.counts > 0) & ~seen).any(axis=1)
+        return np.asarray(self.matrix[less_seen].max(axis=0, initial=0.0))
+
+
+def _dense_counts(observations: Observations) -> NDArray[np.int64]:
+    counts = np.zeros(observations.shape, dtype=np.int64)
+    counts[observations.rows, observations.cols] = observations.counts
+    return counts
+
+
+@storable
+@dataclass(frozen=True, eq=False)
+class FactoredPatterns:
     """The coverage program's C for the rows it was solved for, and for rows that were seen exactly alike.
 
     C depends on locations and counts only, so a new row seen like a fitted one gets its confidence. Of any other the
@@ -33,7 +83,7 @@ class FittedRows:
     alike: NDArray[np.int64]
 
     @classmethod
-    def of(cls, fitted: FactoredConfidence) -> FittedRows:
+    def of(cls, fitted: FactoredConfidence) -> FactoredPatterns:
         """The fitted rows themselves."""
         return cls(fitted, np.arange(fitted.shape[0]))
 

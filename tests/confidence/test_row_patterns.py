@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from surefill.confidence import CoverageProgram
-from surefill.confidence.new_rows import FittedRows
+from surefill.confidence.row_patterns import FactoredPatterns
 from surefill.data import Observations
 from surefill.datasets import make_blocks
 from surefill.errors import InputError
@@ -17,7 +17,7 @@ def solved():
 
 def test_a_large_answer_stays_in_factors_and_says_how_it_stands(solved):
     sim, confidence, certificate = solved
-    assert isinstance(confidence, FittedRows)
+    assert isinstance(confidence, FactoredPatterns)
     assert certificate.standing == "searched"
     assert "rank 2" in certificate.sentence
     C = confidence.dense()

@@ -1,0 +1,88 @@
+"""What a confidence algorithm is, what it returns, and what is known of its answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, Self, runtime_checkable
+
+from surefill.completion import Completion
+from surefill.data import Observations
+from surefill.loop import ProgressCallback
+from surefill.registry import storable
+from surefill.spaces.confidence_matrix import Confidence
+
+
+class ExtendableConfidence(Confidence, Protocol):
+    """A confidence that can also be asked about rows that were not there when it was found.
+
+    Examples
+    --------
+    >>> import surefill as sf
+    >>> sim = sf.datasets.make_low_rank((30, 20), rank=2, n_draws=400, noise=0.1, random_state=0)
+    >>> completer = sf.PartialCompleter(tolerance=0.2, confidence="posterior").fit(sim.observations)
+    >>> confidence: ExtendableConfidence = completer.result_.confidence
+    >>> confidence.fold_in(sf.Observations([0], [3], [0.5], shape=(1, 20))).shape
+    (1, 20)
+    """
+
+    def fold_in(self, observations: Observations) -> Self:
+        """The confidence for other rows, seen at ``observations``."""
+        ...
+
+
+FALLBACK = "The paper's program would support less than half of cells like those seen, so another confidence is taken."
+
+
+@storable
+@dataclass(frozen=True)
+class Certificate:
+    """How good a confidence is known to be: bounds on the coverage program's optimum, or why there are none.
+
+    ``standing`` is "certified" (proved), "searched" (no adversary found) or "heuristic" (no bound), ``statement`` what
+    is known in words. ``fallback`` says that a confidence preferred to this one supported too little.
+
+    Examples
+    --------
+    >>> import surefill as sf
+    >>> sim = sf.datasets.make_low_rank((30, 20), rank=2, n_draws=400, noise=0.1, random_state=0)
+    >>> completer = sf.PartialCompleter(tolerance=0.2, confidence="posterior").fit(sim.observations)
+    >>> certificate = completer.result_.certificate
+    >>> certificate.standing, certificate.coverage
+    ('heuristic', None)
+    """
+
+    standing: str
+    coverage: float | None
+    upper_bound: float | None
+    gap: float | None
+    statement: str
+    fallback: bool = False
+
+    @property
+    def sentence(self) -> str:
+        """What is known of the confidence, and whether it stands in for the paper's program."""
+        return f"{FALLBACK} {self.statement}" if self.fallback else self.statement
+
+
+@runtime_checkable
+class ConfidenceAlgorithm(Protocol):
+    """Observations and a completion of them in, a confidence and its certificate out.
+
+    Examples
+    --------
+    >>> import surefill as sf
+    >>> isinstance(sf.confidence.CoverageProgram(), ConfidenceAlgorithm)
+    True
+    """
+
+    def chosen_for(
+        self, observations: Observations, completion: Completion, tolerance: float, held_out_error: float
+    ) -> Self:
+        """The same algorithm with every parameter that was not given chosen from what held-out cells showed."""
+        ...
+
+    def fit(
+        self, observations: Observations, completion: Completion, progress: ProgressCallback | None = None
+    ) -> tuple[ExtendableConfidence, Certificate]:
+        """Find the confidence of every entry."""
+        ...
