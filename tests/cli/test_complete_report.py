@@ -2,40 +2,29 @@ import shlex
 
 import pytest
 
-from surefill.cli import main
 from surefill.cli.complete import complete
 from surefill.cli.options import command_line
-from surefill.datasets import make_low_rank
 
 
-@pytest.fixture(scope="module")
-def ratings(tmp_path_factory):
-    seen = make_low_rank((30, 25), rank=1, n_draws=500, noise=0.1, random_state=0).observations
-    path = tmp_path_factory.mktemp("data") / "my ratings.csv"
-    lines = [f"u{i},{j},{v:.4f}" for i, j, v in zip(seen.rows, seen.cols, seen.values, strict=True)]
-    path.write_text("\n".join(["user,item,rating", *lines]) + "\n")
+@pytest.fixture
+def my_ratings(ratings, tmp_path_factory):
+    """A file whose name a shell has to quote."""
+    path = tmp_path_factory.mktemp("mine") / "my ratings.csv"
+    path.write_bytes(ratings.read_bytes())
     return path
 
 
-def run(*arguments):
-    try:
-        main([str(argument) for argument in arguments])
-    except SystemExit as stop:
-        return stop.code or 0
-    return 0
-
-
-def test_a_report_beside_the_table_repeats_its_command(ratings, tmp_path, capsys):
+def test_a_report_beside_the_table_repeats_its_command(run, my_ratings, tmp_path, capsys):
     out, report = tmp_path / "o.csv", tmp_path / "r.html"
     options = ("--tolerance", "0.3", "--header", "--bounds", -1, 1, "--confidence", "posterior", "--report", report)
-    assert run("complete", ratings, "-o", out, *options) == 0
+    assert run("complete", my_ratings, "-o", out, *options) == 0
     assert f"The report is {report}" in capsys.readouterr().out
     page = report.read_text(encoding="utf-8")
     assert "<h1>my ratings.csv</h1>" in page
     assert "Rows stand for user, columns for item." in page
     typed = page.partition("<pre>")[2].partition("</pre>")[0].replace("&#x27;", "'")
     words = shlex.split(typed)
-    assert words[:3] == ["surefill", "complete", str(ratings)]
+    assert words[:3] == ["surefill", "complete", str(my_ratings)]
     assert set(words[3:]) == {"-o", str(out), *map(str, options)} - {"-1", "1"} | {"-1.0", "1.0"}
     first = out.read_bytes()
     assert run(*words[1:]) == 0
@@ -52,14 +41,14 @@ def test_the_command_is_what_was_typed(flags):
 
 
 @pytest.mark.parametrize(("name", "sentence"), [("r.pdf", "must end in .html"), ("no/r.html", "does not exist")])
-def test_a_bad_place_is_refused_before_the_work(ratings, tmp_path, capsys, monkeypatch, name, sentence):
-    monkeypatch.setattr("surefill.cli.complete.read_file", None)
+def test_a_bad_place_is_refused_before_the_work(run, ratings, tmp_path, capsys, monkeypatch, name, sentence):
+    monkeypatch.setattr("surefill.jobs.read_observations", None)
     assert run("complete", ratings, "-o", tmp_path / "o.csv", "--report", tmp_path / name) == 2
     assert sentence in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
 
 
-def test_nothing_given_is_overwritten(tmp_path, capsys):
+def test_nothing_given_is_overwritten(run, tmp_path, capsys):
     page = tmp_path / "in.html"
     page.write_text("a,b,c\n")
     assert run("complete", page, "-o", tmp_path / "o.csv", "--report", page) == 2
@@ -70,7 +59,7 @@ def test_nothing_given_is_overwritten(tmp_path, capsys):
 
 
 @pytest.mark.parametrize("fault", ["surefill.estimators.long_table._block", "surefill.report.page.render"])
-def test_a_fault_leaves_nothing(ratings, tmp_path, monkeypatch, fault):
+def test_a_fault_leaves_nothing(run, ratings, tmp_path, monkeypatch, fault):
     def interrupt(*_):
         raise KeyboardInterrupt
 

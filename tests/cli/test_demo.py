@@ -4,24 +4,14 @@ import numpy as np
 import pytest
 
 from surefill import PartialCompleter
-from surefill.cli import main
 from surefill.datasets import make_hidden_digits
 from surefill.reproduction.demo_story import describe_blocks, describe_digits, measure_digits
 
 PNG = b"\x89PNG\r\n\x1a\n"
 
 
-def run(*arguments):
-    """Exit code of the command."""
-    try:
-        main([str(argument) for argument in arguments])
-    except SystemExit as stop:
-        return stop.code or 0
-    return 0
-
-
 @pytest.fixture(scope="module")
-def told(tmp_path_factory):
+def told(run, tmp_path_factory):
     """What the demo says on small data, as JSON, and the folder it drew into."""
     folder = tmp_path_factory.mktemp("demo") / "pictures"
     with pytest.MonkeyPatch.context() as patch:
@@ -89,7 +79,7 @@ def test_errors_are_against_the_truth():
     assert measured["error_hidden_not_kept"] == pytest.approx(error[~kept].mean())
 
 
-def test_a_folder_that_cannot_be_is_refused_before_the_work(tmp_path, capsys, monkeypatch):
+def test_a_folder_that_cannot_be_is_refused_before_the_work(run, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("surefill.reproduction.demo_story.tell_blocks", None)
     (tmp_path / "file").write_text("")
     for folder in (tmp_path / "no" / "pictures", tmp_path / "file"):

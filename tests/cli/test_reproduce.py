@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from surefill import read_observations, reproduction
-from surefill.cli.main import commands, main
+from surefill.cli.main import commands
 from surefill.completion import BayesianFactorModel, SoftImpute
 from surefill.reproduction import movielens_study
 from surefill.reproduction.methods import coverage_program, factored_descent
@@ -32,12 +32,6 @@ def quick(monkeypatch):
     monkeypatch.setattr(movielens_study, "SQUARE_METHODS", (factored_descent("cube"),))
     monkeypatch.setattr(movielens_study, "EXACT_METHODS", (factored_descent("entropy"),))
     monkeypatch.setattr(movielens_study, "WHOLE_METHODS", (factored_descent("entropy"),))
-
-
-def exit_code(*arguments):
-    with pytest.raises(SystemExit) as stop:
-        main([str(argument) for argument in arguments])
-    return stop.value.code
 
 
 def invoke(*arguments):
@@ -91,7 +85,7 @@ def test_movielens_square_and_whole(ml100k, tmp_path):
 
 
 @pytest.mark.usefixtures("quick")
-def test_what_cannot_be_done_is_one_sentence_before_any_work(tmp_path, ml100k, capsys):
+def test_what_cannot_be_done_is_one_sentence_before_any_work(run, tmp_path, ml100k, capsys):
     (tmp_path / "file").write_text("")
     (tmp_path / "u.data").write_text("1\t1\t3\t88\n2\t2\t4\t88\n")
     cases = [
@@ -104,19 +98,19 @@ def test_what_cannot_be_done_is_one_sentence_before_any_work(tmp_path, ml100k, c
         (("movielens",), "FOLDER"),
     ]
     for arguments, sentence in cases:
-        assert exit_code("reproduce", *arguments) == 2
+        assert run("reproduce", *arguments) == 2
         error = capsys.readouterr().err
         assert sentence in error
         assert error.count("\n") == 1
     assert {path.name for path in tmp_path.iterdir()} == {"file", "u.data"}
 
 
-def test_an_interrupted_run_leaves_nothing(tmp_path, monkeypatch, capsys):
+def test_an_interrupted_run_leaves_nothing(run, tmp_path, monkeypatch, capsys):
     def interrupt(pattern, **_):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(reproduction, "reproduce_pattern", interrupt)
-    assert exit_code("reproduce", "figure1", "-o", tmp_path / "out") == 130
+    assert run("reproduce", "figure1", "-o", tmp_path / "out") == 130
     assert "nothing was written" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 

@@ -11,7 +11,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from surefill.cli import main
 from surefill.datasets import make_low_rank
 from surefill.stream.streaming_completer import StreamingCompleter
 
@@ -25,15 +24,6 @@ def ratings(tmp_path_factory):
     lines = [f'"u, {i}",{j},{3 + 2 * v:.3f}' for i, j, v in zip(seen.rows, seen.cols, seen.values, strict=True)]
     path.write_text("\n".join(["user,item,rating", *lines[:N_LINES]]) + "\n")
     return path
-
-
-def run(*arguments):
-    """Exit code of the command."""
-    try:
-        main([str(argument) for argument in arguments])
-    except SystemExit as stop:
-        return stop.code or 0
-    return 0
 
 
 def same_file(one, other):
@@ -63,7 +53,7 @@ def feed(monkeypatch, content):
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=Pipe()))
 
 
-def test_every_line_is_scored_before_it_is_learnt(ratings, tmp_path, capsys):
+def test_every_line_is_scored_before_it_is_learnt(run, ratings, tmp_path, capsys):
     out = tmp_path / "scored.csv"
     assert run("stream", ratings, "-o", out, "--bounds", 1, 5) == 0
     said = capsys.readouterr().out
@@ -83,7 +73,7 @@ def test_every_line_is_scored_before_it_is_learnt(ratings, tmp_path, capsys):
     assert f"{stream.metrics.rmse:.4f}" in said
 
 
-def test_killed_at_any_point_it_goes_on_to_the_same_state_and_output(ratings, tmp_path):
+def test_killed_at_any_point_it_goes_on_to_the_same_state_and_output(run, ratings, tmp_path):
     """SIGKILL after the first, third and fifth checkpoint, with output beyond the checkpoint left behind."""
     whole, wanted = tmp_path / "whole", tmp_path / "wanted.csv"
     assert run("stream", ratings, "-o", wanted, "--checkpoint", whole, "--every", 100) == 0
@@ -113,7 +103,7 @@ def test_killed_at_any_point_it_goes_on_to_the_same_state_and_output(ratings, tm
     assert same_file(state, whole)
 
 
-def test_a_signal_saves_what_was_learnt_and_standard_input_is_skipped(ratings, tmp_path, monkeypatch, capsys):
+def test_a_signal_saves_what_was_learnt_and_standard_input_is_skipped(run, ratings, tmp_path, monkeypatch, capsys):
     whole, wanted, state, out = (tmp_path / name for name in ("whole", "wanted.csv", "state", "out.csv"))
     content = ratings.read_bytes()
     feed(monkeypatch, content)
@@ -141,7 +131,7 @@ def test_a_signal_saves_what_was_learnt_and_standard_input_is_skipped(ratings, t
     assert out.read_bytes() == wanted.read_bytes()
 
 
-def test_a_finished_run_goes_on_where_the_file_has_grown(ratings, tmp_path):
+def test_a_finished_run_goes_on_where_the_file_has_grown(run, ratings, tmp_path):
     lines = ratings.read_text().splitlines(keepends=True)
     part, state, out = tmp_path / "part.csv", tmp_path / "state", tmp_path / "out.jsonl"
     for end in (1 + 250, 1 + 250, len(lines)):
@@ -154,7 +144,7 @@ def test_a_finished_run_goes_on_where_the_file_has_grown(ratings, tmp_path):
     assert json.loads(wanted.read_text().splitlines()[0])["prediction"] is None
 
 
-def test_json_lines_gzip_and_tsv_say_the_same(ratings, tmp_path):
+def test_json_lines_gzip_and_tsv_say_the_same(run, ratings, tmp_path):
     rows = [line.rsplit(",", 2) for line in ratings.read_text().splitlines()[1:]]
     objects = [{"stars": float(v), "who": r.strip('"'), "what": int(c), "when": 0} for r, c, v in rows]
     source = tmp_path / "events.jsonl"
@@ -170,7 +160,7 @@ def test_json_lines_gzip_and_tsv_say_the_same(ratings, tmp_path):
     assert outputs[0].read_text().startswith("who\twhat\tstars\tprediction\tconfidence\n")
 
 
-def test_a_pipe_in_and_a_pipe_out(ratings, monkeypatch, capfdbinary):
+def test_a_pipe_in_and_a_pipe_out(run, ratings, monkeypatch, capfdbinary):
     feed(monkeypatch, ratings.read_bytes())
     assert run("stream", "-", "-o", "-", "--every", 200, "--rolling") == 0
     out, err = capfdbinary.readouterr()
@@ -180,7 +170,7 @@ def test_a_pipe_in_and_a_pipe_out(ratings, monkeypatch, capfdbinary):
     assert b"Learnt 600 observations" in err
 
 
-def test_rolling_lines_for_machines_hold_what_came_since_the_last(ratings, tmp_path, capsys):
+def test_rolling_lines_for_machines_hold_what_came_since_the_last(run, ratings, tmp_path, capsys):
     assert run("stream", ratings, "-o", tmp_path / "out.csv", "--every", 250, "--rolling", "--json") == 0
     first, second, *summary = capsys.readouterr().out.splitlines()
     written = np.genfromtxt(tmp_path / "out.csv", delimiter=",", skip_header=1, usecols=(-3, -2, -1))
@@ -206,7 +196,7 @@ def test_rolling_lines_for_machines_hold_what_came_since_the_last(ratings, tmp_p
         ('{"user": 1, "item": 2, "rating": 3}\n{"user": 1, "item": 2, "rating": 7}', "outside the bounds"),
     ],
 )
-def test_bad_input_gets_one_sentence_and_leaves_nothing(content, sentence, tmp_path, capsys):
+def test_bad_input_gets_one_sentence_and_leaves_nothing(run, content, sentence, tmp_path, capsys):
     source, out = tmp_path / "in.csv", tmp_path / "out.csv"
     source.write_text(content)
     code = run("stream", source, "-o", out, "--bounds", 1, 5)
@@ -220,7 +210,7 @@ def test_bad_input_gets_one_sentence_and_leaves_nothing(content, sentence, tmp_p
     assert os.listdir(tmp_path) == ["in.csv"]
 
 
-def test_a_bad_line_leaves_the_last_checkpoint_good(ratings, tmp_path, capsys):
+def test_a_bad_line_leaves_the_last_checkpoint_good(run, ratings, tmp_path, capsys):
     lines = ratings.read_text().splitlines(keepends=True)
     source, state, out = tmp_path / "in.csv", tmp_path / "state", tmp_path / "out.csv"
     source.write_text("".join([*lines[:350], "oops\n", *lines[350:]]))
@@ -233,7 +223,7 @@ def test_a_bad_line_leaves_the_last_checkpoint_good(ratings, tmp_path, capsys):
     assert out.read_bytes() == (tmp_path / "wanted.csv").read_bytes()
 
 
-def test_what_cannot_be_is_refused_before_any_work(ratings, tmp_path, capsys):
+def test_what_cannot_be_is_refused_before_any_work(run, ratings, tmp_path, capsys):
     state, out = tmp_path / "state", tmp_path / "out.csv"
     assert run("stream", ratings, "--checkpoint", state, "-o", out) == 0
     other = tmp_path / "other.csv"

@@ -4,29 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from surefill.cli.complete import read_file
-from surefill.cli.options import PATH, promise_options, reading_options, seed_option
+from surefill.cli.options import PATH, as_read_options, promise_options, reading_options, seed_option
 from surefill.cli.progress import ProgressBars
-from surefill.errors import InputError
 from surefill.registry import AUTO, CONFIDENCES
-
-if TYPE_CHECKING:
-    from surefill.data import Observations
-    from surefill.estimators.evaluation import Evaluation
-
-NAMES = {
-    "risk": "risk (ours)",
-    "confidence": "confidence (ours)",
-    "interval": "conformal width",
-    "variance": "Bayesian variance",
-    "ensemble": "ensemble variance",
-    "leverage": "leverage",
-    "counts": "counts",
-}
 
 
 @click.command(short_help="Compare ways to rank errors on your own data.")
@@ -65,56 +49,28 @@ def evaluate(file: Path, by: str, only: tuple[int, ...], output: Path | None, as
       surefill evaluate ratings.csv --by fold --fold 1
       surefill evaluate ratings.csv --json | jq .orders.risk
     """
-    from surefill.estimators.evaluation import evaluate_folds
-    from surefill.report import check_picture_target, draw_risk_coverage
+    from surefill.jobs import evaluate_file
 
-    if output is not None:
-        check_picture_target(output)
     with ProgressBars() as bars:
-        with bars.stage("reading"):
-            observations = read_file(file, options)
-            folds = _folds(file, observations, by, options)
-        with bars.stage("evaluating"):
-            try:
-                found = evaluate_folds(
-                    observations,
-                    folds,
-                    only=only or None,
-                    tolerance=options["tolerance"],
-                    delta=options["delta"],
-                    confidence=options["confidence"],
-                    random_state=options["seed"],
-                    progress=bars,
-                )
-            except InputError as error:
-                raise InputError(f"{file}: {error}") from None
-    if output is not None:
-        draw_risk_coverage(found.losses, {NAMES[name]: scores for name, scores in found.scores.items()}, output)
-    click.echo(json.dumps(found.summary(), indent=2) if as_json else describe(found))
+        found = evaluate_file(
+            file,
+            by=int(by) if by.isdigit() else by,
+            only=only or None,
+            picture=output,
+            read=as_read_options(options),
+            tolerance=options["tolerance"],
+            delta=options["delta"],
+            confidence=options["confidence"],
+            random_state=options["seed"],
+            progress=bars,
+        )
+    click.echo(json.dumps(found.summary(), indent=2) if as_json else describe(found.summary()))
 
 
-def _folds(file: Path, observations: Observations, by: str, options: dict[str, Any]) -> Any:
-    """The fold of each observed cell: drawn at random for a number, read from the file for a column."""
-    import numpy as np
-
-    if by.isdigit():
-        if not 2 <= int(by) <= len(observations):
-            raise InputError(f"--by must be from 2 to {len(observations)} folds, or the name of a column; got {by}.")
-        return np.random.default_rng(options["seed"]).permutation(np.arange(len(observations)) % int(by))
-    try:
-        fold = read_file(file, options | {"value": by, "bounds": None})
-    except InputError as error:
-        raise InputError(f"--by {by}: {error}") from None
-    whole = np.equal(np.round(fold.values), fold.values)
-    if fold.disagreements or not whole.all():
-        problem = "has cells in more than one fold" if fold.disagreements else "must hold whole numbers"
-        raise InputError(f"{file}: column {by!r} {problem}.")
-    return fold.values.astype(np.int64)
-
-
-def describe(found: Evaluation) -> str:
+def describe(summary: dict[str, Any]) -> str:
     """The numbers for a person."""
-    summary = found.summary()
+    from surefill.jobs import ORDER_NAMES
+
     tolerance = f"kept at {summary['tolerance']:.3g}"
     head = f"{'order':20}{'best tenth':>12}{'best half':>12}{'area, 0..1':>12}{tolerance:>14}"
     lines = [
@@ -125,7 +81,7 @@ def describe(found: Evaluation) -> str:
     ]
     for name, row in sorted(summary["orders"].items(), key=lambda item: item[1]["normalized_aurc"]):
         lines.append(
-            f"{NAMES[name]:20}{row['best_tenth']:12.4f}{row['best_half']:12.4f}{row['normalized_aurc']:12.3f}"
+            f"{ORDER_NAMES[name]:20}{row['best_tenth']:12.4f}{row['best_half']:12.4f}{row['normalized_aurc']:12.3f}"
             f"{row['coverage_at_tolerance']:14.1%}"
         )
     deciles = summary["calibration"]

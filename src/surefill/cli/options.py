@@ -6,12 +6,15 @@ import math
 import shlex
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from click.core import ParameterSource
 
 from surefill.registry import Entry
+
+if TYPE_CHECKING:
+    from surefill.jobs import ReadOptions
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -69,6 +72,19 @@ def reading_options(bounds: str = "as seen") -> Callable[[Command], Command]:
             "--bounds", type=float, nargs=2, metavar="LOW HIGH", help=f"Range values may take. [default: {bounds}]"
         ),
     )
+
+
+def as_read_options(options: Mapping[str, Any]) -> ReadOptions:
+    """What was given for :func:`reading_options`, for a job."""
+    from surefill.jobs import ReadOptions
+
+    named = {name: options[name] for name in ("row", "col", "value", "header", "bounds")}
+    return ReadOptions(**named, delimiter=typed_delimiter(options))
+
+
+def typed_delimiter(options: Mapping[str, Any]) -> str | None:
+    """The delimiter given, ``\\t`` for a tab as shells pass it on."""
+    return options["delimiter"].replace("\\t", "\t") if options["delimiter"] else None
 
 
 def promise_options(tolerance: str) -> Callable[[Command], Command]:

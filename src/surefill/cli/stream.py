@@ -14,7 +14,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from surefill.cli.options import PATH, reading_options, seed_option
+from surefill.cli.options import PATH, reading_options, seed_option, typed_delimiter
 from surefill.cli.progress import Interrupted, Interruption, ProgressBars
 from surefill.cli.stream_output import Output, check_output, opened
 from surefill.errors import InputError
@@ -103,9 +103,8 @@ def _input(file: Path) -> Iterator[IO[bytes]]:
 def _reader(source: IO[bytes], name: str, options: dict[str, Any]) -> RecordReader:
     from surefill.io.records import RecordReader
 
-    delimiter = options["delimiter"].replace("\\t", "\t") if options["delimiter"] else None
     choice = {axis: options[axis] for axis in ("row", "col", "value")}
-    return RecordReader(source, name, choice, delimiter, options["header"], options["bounds"])
+    return RecordReader(source, name, choice, typed_delimiter(options), options["header"], options["bounds"])
 
 
 def _begin(

@@ -260,29 +260,3 @@ class PartialCompletion:
             "seconds": f"{sum(self.timings.values()):.1f}",
         }
         return card("PartialCompletion", self.guarantee.sentence, facts)
-
-    def summary(self, observations: Observations) -> dict[str, object]:
-        """What was found, as plain numbers and sentences ready for JSON."""
-        m, n = observations.shape
-        return {
-            "rows": m,
-            "columns": n,
-            "columns_read": list(observations.names),
-            "observed_cells": len(observations),
-            "draws": observations.n_draws,
-            "cells_with_differing_repeats": observations.disagreements,
-            "bounds": list(observations.bounds),
-            "tolerance": self.selection.tolerance,
-            "delta": self.guarantee.delta,
-            "kept_share": self.kept_share(),
-            "held_out_error": self.selection.held_out_error,
-            "held_out_entries": self.selection.n_held_out,
-            "selection": self.selection.sentence,
-            "confidence_standing": self.certificate.standing,
-            "certificate": self.certificate.sentence,
-            "promised": self.guarantee.promised,
-            "guarantee": self.guarantee.sentence,
-            "holds_over": self.guarantee.holds_over,
-            "not_promised": self.guarantee.not_promised,
-            "seconds": self.timings,
-        }
