@@ -7,6 +7,7 @@ from typing import Protocol, Self, runtime_checkable
 
 from surefill.completion import Completion
 from surefill.data import Observations
+from surefill.errors import InputError
 from surefill.loop import ProgressCallback
 from surefill.registry import storable
 from surefill.spaces.confidence_matrix import Confidence
@@ -86,3 +87,9 @@ class ConfidenceAlgorithm(Protocol):
     ) -> tuple[ExtendableConfidence, Certificate]:
         """Find the confidence of every entry."""
         ...
+
+
+def require_columns(observations: Observations, n: int) -> None:
+    """Refuse new rows of another width than the fitted ones."""
+    if observations.shape[1] != n:
+        raise InputError(f"new rows must have {n} columns; got {observations.shape[1]}.")

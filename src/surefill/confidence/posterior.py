@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from surefill.arrays import Array
 from surefill.completion import BayesianFactorCompletion, BayesianFactorModel, Completion, Factored
-from surefill.confidence.algorithm import Certificate
+from surefill.confidence.algorithm import Certificate, require_columns
 from surefill.data import Observations
 from surefill.errors import InputError, invalid_parameter, is_seed
 from surefill.kernels.least_squares import quadratic_forms
@@ -173,6 +173,7 @@ class PosteriorConfidence:
 
         ``completion`` is this completion folded in, where that was done already.
         """
+        require_columns(observations, self.shape[1])
         completion = self.completion.fold_in(observations) if completion is None else completion
         others = tuple(other.fold_in(observations) for other in self.others)
         return replace(self, completion=completion, row_inverses=completion.row_posterior(observations), others=others)

@@ -8,9 +8,9 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from surefill.confidence.algorithm import require_columns
 from surefill.coverage.linear.factored_confidence import FactoredConfidence
 from surefill.data import Observations
-from surefill.errors import InputError
 from surefill.registry import storable
 from surefill.spaces.confidence_matrix import DenseConfidence
 
@@ -46,8 +46,7 @@ class DensePatterns(DenseConfidence):
 
     def fold_in(self, observations: Observations) -> Self:
         """The confidence for other rows, seen at ``observations``."""
-        if observations.shape[1] != self.shape[1]:
-            raise InputError(f"new rows must have {self.shape[1]} columns; got {observations.shape[1]}.")
+        require_columns(observations, self.shape[1])
         counts = _dense_counts(observations)
         fitted = {row.tobytes(): confidence for row, confidence in zip(self.counts, self.matrix, strict=True)}
         extended = [fitted.get(row.tobytes(), self._bounded_by(row > 0)) for row in counts]
@@ -114,8 +113,7 @@ class FactoredPatterns:
 
     def fold_in(self, observations: Observations) -> Self:
         """The confidence for other rows, seen at ``observations``."""
-        if observations.shape[1] != self.shape[1]:
-            raise InputError(f"new rows must have {self.shape[1]} columns; got {observations.shape[1]}.")
+        require_columns(observations, self.shape[1])
         known = {pattern: row for row, pattern in reversed(list(enumerate(_patterns(self.fitted.observations))))}
         alike = [known.get(pattern, -1) for pattern in _patterns(observations)]
         return replace(self, alike=np.array(alike, dtype=np.int64))
