@@ -191,8 +191,8 @@ def test_the_curve_is_the_risk_coverage_curve_of_what_is_supported(uneven):
     seen, curve = result.calibration, risk_coverage(result)
     supported = seen.confidence >= result.plan.floor
     whole = metrics.risk_coverage_curve(seen.loss, np.where(supported, seen.risk, np.inf))
-    np.testing.assert_allclose(curve.error, np.interp(curve.share, whole.coverage, whole.risk))
-    assert curve.share[-1] <= supported.mean()
+    np.testing.assert_allclose(curve.risk, np.interp(curve.coverage, whole.coverage, whole.risk))
+    assert curve.coverage[-1] <= supported.mean()
 
 
 def test_outcomes_are_what_fitting_at_the_tolerance_gives(uneven, contents):

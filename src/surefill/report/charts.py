@@ -1,4 +1,4 @@
-"""Line drawings for the page: a risk-coverage curve, and predicted risk against seen error."""
+"""Line drawings for the page, as SVG: a risk-coverage curve, and predicted risk against seen error."""
 
 from __future__ import annotations
 
@@ -8,17 +8,21 @@ from dataclasses import dataclass
 import numpy as np
 
 from surefill.guarantee import Selection
-from surefill.metrics import CalibrationTable
-from surefill.report.outcomes import Curve
+from surefill.metrics import CalibrationTable, RiskCoverageCurve
 from surefill.report.summary_tables import escaped, number, percent
 
 WIDTH, HEIGHT = 440, 300
-LABEL = 18
+"""Of a drawing, in its own units; the page scales it."""
+
 LEFT, RIGHT, TOP, BOTTOM = 60, 14, 16, 46
+"""Margins, with room for tick labels and titles."""
+
+LABEL = 18
+"""Height of a line of text: labels nearer than this would overlap."""
 
 
 @dataclass(frozen=True)
-class Scale:
+class ChartScale:
     """Data in [0, right] x [0, top] to places in the drawing."""
 
     right: float
@@ -37,19 +41,19 @@ class Scale:
         return " ".join(f"{self.x(a)},{self.y(b)}" for a, b in zip(across, up, strict=True))
 
 
-def scale_of(curve: Curve, asked: float, overall: float) -> Scale:
+def scale_of(curve: RiskCoverageCurve, asked: float, overall: float) -> ChartScale:
     """Shares up to 1, errors up to a little above all that is shown."""
-    return Scale(1.0, 1.15 * max(curve.error.max(initial=0.0), asked, overall))
+    return ChartScale(1.0, 1.15 * max(curve.risk.max(initial=0.0), asked, overall))
 
 
-def draw_curve(scale: Scale, curve: Curve, asked: Selection, overall: float) -> str:
+def draw_curve(scale: ChartScale, curve: RiskCoverageCurve, asked: Selection, overall: float) -> str:
     """The curve, the tolerance asked for, the set kept, and a second marker that the slider moves."""
     levels, edge = (scale.y(overall), scale.y(asked.tolerance)), WIDTH - RIGHT
     names = f"all entries, {number(overall)}", f"asked, {number(asked.tolerance)}"
     parts = _axes(scale, percent, "share of the calibration entries kept", "mean squared error")
     for kind, level in zip(("all", "asked"), levels, strict=True):
         parts.append(f'<line class="{kind}" x1="{LEFT}" y1="{level}" x2="{edge}" y2="{level}"/>')
-    parts.append(f'<polyline class="curve" points="{scale.line(curve.share, curve.error)}"/>')
+    parts.append(f'<polyline class="curve" points="{scale.line(curve.coverage, curve.risk)}"/>')
     for kind, y, name in zip(("note", "note strong"), _label_places(*levels), names, strict=True):
         parts.append(f'<text class="{kind}" x="{LEFT + 6}" y="{y}">{name}</text>')
     parts.append('<line class="other" id="other-line" x1="0" y1="0" x2="0" y2="0" visibility="hidden"/>')
@@ -78,8 +82,8 @@ def _described(share: float, error: float | None, tolerance: float) -> str:
 
 def draw_deciles(deciles: CalibrationTable) -> str:
     """One dot for each group of entries, and the line on which predicted and seen agree."""
-    most = 1.08 * max(float(deciles.predicted.max()), float(deciles.seen.max()), 1e-300)
-    scale = Scale(most, most)
+    most = 1.08 * max(float(deciles.predicted.max()), float(deciles.seen.max()), 1e-300)  # room above; never 0
+    scale = ChartScale(most, most)
     dots = zip(deciles.predicted, deciles.seen, strict=True)
     parts = [
         *_axes(scale, number, "predicted squared error", "seen squared error"),
@@ -95,7 +99,7 @@ def _drawing(parts: list[str], description: str) -> str:
     return f'<svg class="chart" viewBox="0 0 {WIDTH} {HEIGHT}" role="img">{title}{"".join(parts)}</svg>'
 
 
-def _axes(scale: Scale, across: Callable[[float], str], x_title: str, y_title: str) -> list[str]:
+def _axes(scale: ChartScale, across: Callable[[float], str], x_title: str, y_title: str) -> list[str]:
     floor, middle = HEIGHT - BOTTOM, (HEIGHT - BOTTOM + TOP) / 2
     parts = []
     for tick in ticks(scale.top):

@@ -1,4 +1,7 @@
-"""Everything that a report says, as plain numbers and sentences, before any of it becomes a page."""
+"""Everything that a report says, as plain numbers and sentences, before any of it becomes a page.
+
+:func:`gather` asks a fitted completer; :func:`order_of` puts rows and columns in an order in which blocks show.
+"""
 
 from __future__ import annotations
 
@@ -18,31 +21,31 @@ from surefill.data import Observations
 from surefill.estimators import PartialCompleter
 from surefill.guarantee import Guarantee, Selection
 from surefill.guarantee.wording import TARGETS
-from surefill.metrics import CalibrationTable, calibration_by_decile
+from surefill.metrics import CalibrationTable, RiskCoverageCurve, calibration_by_decile
 from surefill.plots import co_cluster, ordered
 from surefill.report.heat_map import HeatMap, draw_heat_map
-from surefill.report.outcomes import Curve, Outcome, Trust, outcomes, risk_coverage, trust_by_column, trust_by_row
+from surefill.report.outcomes import (
+    ToleranceOutcome,
+    Trust,
+    outcomes_by_tolerance,
+    risk_coverage,
+    trust_by_column,
+    trust_by_row,
+)
 from surefill.spaces.confidence_matrix import some_cells
 
-
-def order_of(observations: Observations, by_row: Array, by_col: Array) -> tuple[Indices, Indices]:
-    """Rows and columns in the order to show them, given the mean confidence of each."""
-    row_groups, col_groups = co_cluster(seen_pattern(observations))
-    return ordered(row_groups, by_row), ordered(col_groups, by_col)
-
-
-def seen_pattern(observations: Observations) -> sparse.coo_array:
-    """1 at each observed cell."""
-    return sparse.coo_array((np.ones(len(observations)), (observations.rows, observations.cols)), observations.shape)
-
-
 CELLS_DRAWN = 200_000
-DECILES = 10
+"""Cells that shares of the whole matrix are estimated from; the standard error is then at most 0.5 / sqrt(n) = 0.1%."""
+
+N_GROUPS = 10
+"""Groups of calibration entries by predicted risk; tenths, as is usual for calibration tables."""
+
 PACKAGES = ("numpy", "scipy", "numba", "scikit-learn")
+"""Packages whose version a result may depend on."""
 
 
 @dataclass(frozen=True, eq=False)
-class Side:
+class AxisSummary:
     """The rows, or the columns: what they are called, their labels where they have any, and the trust in each."""
 
     name: str
@@ -75,8 +78,8 @@ class ReportContents:
     parameters : how the completer was asked, as Python.
     """
 
-    rows: Side
-    columns: Side
+    rows: AxisSummary
+    columns: AxisSummary
     value_name: str
     n_observed: int
     n_drawn: int
@@ -86,8 +89,8 @@ class ReportContents:
     selection: Selection
     guarantee: Guarantee
     certificate: Certificate
-    curve: Curve
-    outcomes: tuple[Outcome, ...]
+    curve: RiskCoverageCurve
+    outcomes: tuple[ToleranceOutcome, ...]
     overall_error: float
     deciles: CalibrationTable
     heat_map: HeatMap
@@ -112,30 +115,40 @@ def gather(completer: PartialCompleter) -> ReportContents:
     by_row, by_column = trust_by_row(result, seen), trust_by_column(result, seen)
     order = order_of(seen, by_row.confidence, by_column.confidence)
     cells = some_cells(seen.shape, CELLS_DRAWN)
-    risk, confidence = result.risk_at(*cells), result.confidence_at(*cells)
-    kept, missing = result.selection.keeps(risk, confidence), seen.find(*cells) < 0
+    answer, missing = result.answer(*cells), seen.find(*cells) < 0
     calibration, everything = result.calibration, np.ones(len(result.calibration), dtype=bool)
     return ReportContents(
-        rows=Side(seen.names[0], seen.row_labels, by_row),
-        columns=Side(seen.names[1], seen.col_labels, by_column),
+        rows=AxisSummary(seen.names[0], seen.row_labels, by_row),
+        columns=AxisSummary(seen.names[1], seen.col_labels, by_column),
         value_name=seen.names[2],
         n_observed=len(seen),
-        n_drawn=len(kept),
+        n_drawn=len(answer.keep),
         target=TARGETS[result.weights.aim],
-        kept_share=float(kept.mean()),
-        filled_share=float(kept[missing].mean()) if missing.any() else 0.0,
+        kept_share=float(answer.keep.mean()),
+        filled_share=float(answer.keep[missing].mean()) if missing.any() else 0.0,
         selection=result.selection,
         guarantee=result.guarantee,
         certificate=result.certificate,
         curve=risk_coverage(result),
-        outcomes=outcomes(result, risk, confidence),
+        outcomes=outcomes_by_tolerance(result, answer),
         overall_error=calibration.mean_loss(everything),
-        deciles=calibration_by_decile(calibration.loss, calibration.risk, min(DECILES, len(calibration))),
+        deciles=calibration_by_decile(calibration.loss, calibration.risk, min(N_GROUPS, len(calibration))),
         heat_map=draw_heat_map(result, seen, *order),
         timings=dict(result.timings),
         versions=_versions(),
         parameters=_parameters(completer),
     )
+
+
+def order_of(observations: Observations, by_row: Array, by_col: Array) -> tuple[Indices, Indices]:
+    """Rows and columns in the order to show them, given the mean confidence of each."""
+    row_groups, col_groups = co_cluster(seen_pattern(observations))
+    return ordered(row_groups, by_row), ordered(col_groups, by_col)
+
+
+def seen_pattern(observations: Observations) -> sparse.coo_array:
+    """1 at each observed cell."""
+    return sparse.coo_array((np.ones(len(observations)), (observations.rows, observations.cols)), observations.shape)
 
 
 def _versions() -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""A matrix of any size as at most 512 x 512 squares, each the mean of the cells under it."""
+"""A matrix of any size as at most 512 x 512 squares, each the mean of the cells under it; as colours and as a PNG."""
 
 from __future__ import annotations
 
@@ -22,40 +22,18 @@ ANCHORS = (
 """From little to much, dark blue to yellow: rises evenly in lightness, and looks alike without colour vision."""
 
 
-def palette() -> Bytes:
-    """256 colours between the anchors, 256 x 3."""
-    anchors = np.array([[int(colour[k : k + 2], 16) for k in (1, 3, 5)] for colour in ANCHORS])
-    places = np.linspace(0, len(anchors) - 1, 256)
-    channels = [np.interp(places, np.arange(len(anchors)), anchors[:, k]) for k in range(3)]
-    return np.stack(channels, axis=1).round().astype(np.uint8)
-
-
-def as_png(levels: Bytes) -> bytes:
-    """An indexed PNG, one byte a square: each line is a filter byte 0 and its levels, deflated."""
-    height, width = levels.shape
-    lines = np.zeros((height, width + 1), dtype=np.uint8)
-    lines[:, 1:] = levels
-    header = struct.pack(">IIBBBBB", width, height, 8, 3, 0, 0, 0)
-    chunks = ((b"IHDR", header), (b"PLTE", palette().tobytes()), (b"IDAT", zlib.compress(lines.tobytes(), 9)))
-    return b"\x89PNG\r\n\x1a\n" + b"".join(_chunk(*chunk) for chunk in (*chunks, (b"IEND", b"")))
-
-
-def _chunk(kind: bytes, content: bytes) -> bytes:
-    return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
-
-
-def in_text(content: bytes) -> str:
-    """Bytes as base64."""
-    return base64.b64encode(content).decode("ascii")
-
-
 MOST_SQUARES = 512 * 512
+"""Squares of a map: five layers of a byte each are 1.3 MB before compression."""
+
 LONGEST_SIDE = 1024
+"""Squares along one side: about the pixels of a screen."""
+
 CELLS_PER_SQUARE = 8
+"""Cells drawn from a large square: two million in all."""
 
 
 @dataclass(frozen=True, eq=False)
-class Layer:
+class MapLayer:
     """One number for each square, and the range to colour it by."""
 
     title: str
@@ -80,7 +58,7 @@ class HeatMap:
 
     rows: tuple[Indices, ...]
     cols: tuple[Indices, ...]
-    layers: dict[str, Layer]
+    layers: dict[str, MapLayer]
     exact: bool
 
     @property
@@ -107,15 +85,15 @@ def draw_heat_map(
     rows, cols = np.array_split(row_order, height), np.array_split(col_order, width)
     exact = -(-m // height) * -(-n // width) <= CELLS_PER_SQUARE
     rng = np.random.default_rng(0)
-    lines = [_line(result, group, cols, None if exact else rng) for group in rows]
+    lines = [_square_means(result, group, cols, None if exact else rng) for group in rows]
     confidence, kept, risk, value = (np.array(layer) for layer in zip(*lines, strict=True))
     observed = _observed_shares(observations, rows, cols)
     layers = {
-        "confidence": Layer("Confidence", confidence, 0.0, 1.0),
-        "kept": Layer("Kept", kept, 0.0, 1.0),
-        "observed": Layer("Observed", observed, 0.0, float(observed.max())),
-        "risk": Layer("Expected squared error", risk, float(risk.min()), float(risk.max())),
-        "value": Layer("Value", value, float(value.min()), float(value.max())),
+        "confidence": MapLayer("Confidence", confidence, 0.0, 1.0),
+        "kept": MapLayer("Kept", kept, 0.0, 1.0),
+        "observed": MapLayer("Observed", observed, 0.0, float(observed.max())),
+        "risk": MapLayer("Expected squared error", risk, float(risk.min()), float(risk.max())),
+        "value": MapLayer("Value", value, float(value.min()), float(value.max())),
     }
     return HeatMap(tuple(rows), tuple(cols), layers, exact)
 
@@ -131,7 +109,7 @@ def squares_for(m: int, n: int) -> tuple[int, int]:
     return (shorter, longer) if m <= n else (longer, shorter)
 
 
-def _line(
+def _square_means(
     result: PartialCompletion, rows: Indices, col_groups: list[Indices], rng: np.random.Generator | None
 ) -> list[Array]:
     """Means over the squares of one group of rows: confidence, kept, risk, value."""
@@ -144,8 +122,8 @@ def _line(
         square = np.repeat(np.arange(width), CELLS_PER_SQUARE)
         place = (np.cumsum(sizes) - sizes)[square] + (rng.random(len(square)) * sizes[square]).astype(np.int64)
         cells = rows[rng.integers(len(rows), size=len(square))], in_order[place]
-    confidence, risk = result.confidence_at(*cells), result.risk_at(*cells)
-    layers = confidence, result.selection.keeps(risk, confidence), risk, result.values_at(*cells)
+    answer = result.answer(*cells)
+    layers = answer.confidence, answer.keep, answer.risk, answer.value
     count = np.bincount(square, minlength=width)
     return [np.bincount(square, layer, width) / count for layer in layers]
 
@@ -159,3 +137,30 @@ def _observed_shares(observations: Observations, rows: list[Indices], cols: list
     square = row_group[observations.rows] * width + col_group[observations.cols]
     seen = np.bincount(square, minlength=height * width).reshape(height, width)
     return np.asarray(seen / np.outer([len(group) for group in rows], [len(group) for group in cols]))
+
+
+def palette() -> Bytes:
+    """256 colours between the anchors, 256 x 3."""
+    anchors = np.array([[int(colour[k : k + 2], 16) for k in (1, 3, 5)] for colour in ANCHORS])
+    places = np.linspace(0, len(anchors) - 1, 256)
+    channels = [np.interp(places, np.arange(len(anchors)), anchors[:, k]) for k in range(3)]
+    return np.stack(channels, axis=1).round().astype(np.uint8)
+
+
+def as_png(levels: Bytes) -> bytes:
+    """An indexed PNG, one byte a square: each line is a filter byte 0 and its levels, deflated."""
+    height, width = levels.shape
+    lines = np.zeros((height, width + 1), dtype=np.uint8)
+    lines[:, 1:] = levels
+    header = struct.pack(">IIBBBBB", width, height, 8, 3, 0, 0, 0)
+    chunks = ((b"IHDR", header), (b"PLTE", palette().tobytes()), (b"IDAT", zlib.compress(lines.tobytes(), 9)))
+    return b"\x89PNG\r\n\x1a\n" + b"".join(_chunk(*chunk) for chunk in (*chunks, (b"IEND", b"")))
+
+
+def _chunk(kind: bytes, content: bytes) -> bytes:
+    return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
+
+
+def as_base64(content: bytes) -> str:
+    """Bytes as base64."""
+    return base64.b64encode(content).decode("ascii")

@@ -1,4 +1,4 @@
-"""What each of many tolerances would keep, and the curve that the kept sets run along."""
+"""How far rows and columns can be trusted, what each of many tolerances would keep, and the risk-coverage curve."""
 
 from __future__ import annotations
 
@@ -9,13 +9,26 @@ from numpy.typing import NDArray
 
 from surefill.arrays import Array
 from surefill.data import Observations
-from surefill.estimators import PartialCompletion
+from surefill.estimators import Answer, PartialCompletion
 from surefill.guarantee import Selection
 from surefill.guarantee.plan import within
+from surefill.metrics import RiskCoverageCurve
 
 MOST_OTHERS, FEWEST_OTHERS = 200, 8
+"""Cells of each row (column) that its trust is estimated from: 200 give a share with a standard error of at most 3.5%;
+of very many rows 8 are looked at, a rough share."""
+
 MOST_CELLS = 4_000_000
+"""Cells asked about for the trust in all rows, which bounds the time it takes; beyond it fewer are asked per row."""
+
 CELLS_AT_ONCE = 1 << 18
+"""Cells asked about in one call: a few arrays of 2 MB."""
+
+COARSE, FINE = 24, 64
+"""Tolerances tried to find the range in which the kept set changes, and tolerances shown within it."""
+
+LEAST_TOLERANCE = 1e-4
+"""The least tolerance tried, as a share of the largest squared error there can be."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,9 +67,9 @@ def _trust(result: PartialCompletion, observations: Observations, axis: int) -> 
         lines = np.arange(start, min(size, start + step))
         cells = np.repeat(lines, len(others)), np.tile(others, len(lines))
         rows, cols = cells if axis == 0 else cells[::-1]
-        sure = result.confidence_at(rows, cols)
-        keeps = result.selection.keeps(result.risk_at(rows, cols), sure)
-        confidence[lines], kept[lines] = (each.reshape(len(lines), -1).mean(axis=1) for each in (sure, keeps))
+        answer = result.answer(rows, cols)
+        means = (each.reshape(len(lines), -1).mean(axis=1) for each in (answer.confidence, answer.keep))
+        confidence[lines], kept[lines] = means
     observed = np.bincount(observations.rows if axis == 0 else observations.cols, minlength=size)
     return Trust(confidence, kept, observed, len(others))
 
@@ -65,56 +78,47 @@ def _drawn(size: int, wanted: int) -> NDArray[np.int64]:
     return np.sort(np.random.default_rng(0).choice(size, wanted, replace=False))
 
 
-COARSE, FINE = 24, 64
-FLAT = 1e-4
-"""The least tolerance tried, as a share of the largest squared error there can be."""
-
-
 @dataclass(frozen=True)
-class Outcome:
+class ToleranceOutcome:
     """The set kept at a tolerance, and the share of the whole matrix that it holds."""
 
     selection: Selection
     kept_share: float
 
 
-@dataclass(frozen=True, eq=False)
-class Curve:
-    """``error[k]``: mean squared error of the share ``share[k]`` of the calibration entries with the least risk."""
+def risk_coverage(result: PartialCompletion) -> RiskCoverageCurve:
+    """The risk-coverage curve of the calibration entries, at the sets that could be chosen.
 
-    share: Array
-    error: Array
-
-
-def risk_coverage(result: PartialCompletion) -> Curve:
-    """One point for each threshold of the plan that keeps a calibration entry: the sets that could be chosen."""
+    One point for each threshold of the plan that keeps an entry.
+    """
     plan, seen = result.plan, result.calibration
     kept = [within(seen.risk, seen.confidence, threshold, plan.floor) for threshold in plan.thresholds]
     kept = [each for each in kept if each.any()]
     share = [float(np.average(each, weights=seen.weight)) for each in kept]
-    return Curve(np.array(share), np.array([seen.mean_loss(each) for each in kept]))
+    return RiskCoverageCurve(np.array(share), np.array([seen.mean_loss(each) for each in kept]))
 
 
-def outcomes(result: PartialCompletion, risk: Array, confidence: Array) -> tuple[Outcome, ...]:
+def outcomes_by_tolerance(result: PartialCompletion, drawn: Answer) -> tuple[ToleranceOutcome, ...]:
     """What each of some 60 tolerances in rising order would keep, the one asked for among them.
 
-    ``risk`` and ``confidence`` are those of cells drawn from the whole matrix. The tolerances run from where nothing
+    ``drawn`` is what is said of cells drawn from the whole matrix. The tolerances run from where nothing
     can be promised to where more of it keeps no more.
     """
     chosen = [result.at_tolerance(tolerance).selection for tolerance in _tolerances(result)]
     chosen = sorted([*chosen, result.selection], key=lambda selection: selection.tolerance)
-    return tuple(Outcome(each, float(each.keeps(risk, confidence).mean())) for each in chosen)
+    return tuple(ToleranceOutcome(each, float(each.keeps(drawn.risk, drawn.confidence).mean())) for each in chosen)
 
 
 def _tolerances(result: PartialCompletion) -> list[float]:
     """Evenly spaced in ratio over the range where the kept set changes, with three digits; not the one asked for."""
     asked, largest = result.selection.tolerance, result.plan.largest_loss
-    errors = risk_coverage(result).error
-    least = max(FLAT * largest, float(errors.min(initial=largest)) / 2)
+    errors = risk_coverage(result).risk
+    least = max(LEAST_TOLERANCE * largest, float(errors.min(initial=largest)) / 2)
     coarse = np.geomspace(min(least, asked / 2, largest / 2), largest, COARSE)
     shares = np.array([result.at_tolerance(float(tolerance)).selection.held_out_share for tolerance in coarse])
     first = int(np.argmax(shares > 0))
     last = int(np.argmax(shares >= shares.max())) if shares.max() > 0 else COARSE - 1
     low, high = coarse[max(0, first - 1)], coarse[min(last + 1, COARSE - 1)]
+    # Three digits are what the page shows; the tolerance asked for is added as it is.
     fine = np.geomspace(min(low, asked / 1.2), max(high, asked * 1.2), FINE)
     return sorted({float(f"{tolerance:.3g}") for tolerance in fine} - {float(f"{asked:.3g}"), asked})

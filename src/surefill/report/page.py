@@ -1,4 +1,7 @@
-"""The page: one file that needs nothing else, whose essentials need no script."""
+"""The page, in one HTML file that needs nothing else: where it can be written, and how it is put together.
+
+What matters most is text and tables; the script adds a slider over tolerances and a map to look around in.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from surefill.estimators import PartialCompleter
 from surefill.io.files import check_folder, replacing
 from surefill.report.charts import draw_curve, draw_deciles, scale_of
 from surefill.report.contents import ReportContents, gather
-from surefill.report.heat_map import ANCHORS, HeatMap, as_png, in_text
+from surefill.report.heat_map import ANCHORS, HeatMap, as_base64, as_png
 from surefill.report.script_data import script_data
 from surefill.report.summary_tables import (
     deciles_table,
@@ -31,11 +34,68 @@ from surefill.report.summary_tables import (
     trust_tables,
 )
 
+SUFFIXES = (".html", ".htm")
+
 SETTLED = (
     "The promise holds for a tolerance that was settled without looking at the calibration entries, and so at this "
     "curve; it does not for one picked because of how much it keeps."
 )
-SHOWN = ("confidence", "kept", "observed", "risk")
+"""Said below the slider, which invites to pick."""
+
+LAYERS_SHOWN = ("confidence", "kept", "observed", "risk")
+"""Layers of the map to choose from; the value is told for the square under the pointer."""
+
+
+def check_report_target(path: str | Path) -> Path:
+    """``path``, or one sentence, before any work, on why no report can be written there."""
+    target = Path(path)
+    check_folder(target)
+    if target.suffix.lower() not in SUFFIXES:
+        raise InputError(f"{target} must end in {' or '.join(SUFFIXES)}: a report is a page for the browser.")
+    return target
+
+
+def write_report(
+    completer: PartialCompleter, path: str | Path, *, title: str | None = None, command: str | None = None
+) -> None:
+    """Write what a fitted completer found and promises to one HTML file that needs no network and nothing else.
+
+    It says what was asked and promised, shows what other tolerances would keep, where the matrix can be trusted, which
+    rows and columns most and least, whether predicted risks came true on the calibration entries, under which
+    conditions the promise holds, and how to repeat it. Large matrices are shown by means over parts of them, so that
+    the file stays below a few megabytes whatever the size.
+
+    Parameters
+    ----------
+    path : the file, ending in ``.html``; it appears when it is complete.
+    title : the page's heading.
+    command : what to run to get the same again; the completer's parameters when None.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import surefill as sf
+    >>> sim = sf.datasets.make_low_rank((30, 20), rank=2, n_draws=1200, noise=0.1, random_state=0)
+    >>> completer = sf.PartialCompleter(tolerance=0.2, confidence="posterior").fit(sim.observations)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     page = Path(folder) / "report.html"
+    ...     sf.write_report(completer, page)
+    ...     page.read_text().startswith("<!doctype html>")
+    True
+    """
+    target = check_report_target(path)
+    page = render_report(completer, title=title, command=command)
+    with replacing(target) as partial:
+        partial.write_text(page, encoding="utf-8")
+
+
+def render_report(completer: PartialCompleter, *, title: str | None = None, command: str | None = None) -> str:
+    """The page that :func:`write_report` writes."""
+    if not isinstance(completer, PartialCompleter):
+        raise InputError(f"a report is about a fitted PartialCompleter; got {type(completer).__name__}.")
+    check_is_fitted(completer)
+    contents = gather(completer)
+    return render(contents, title or "What can be trusted", command or f"{contents.parameters}.fit(observations)")
 
 
 def render(contents: ReportContents, title: str, command: str) -> str:
@@ -70,7 +130,7 @@ def _drawn(contents: ReportContents) -> dict[str, str]:
     return {
         "curve": draw_curve(scale, contents.curve, contents.selection, contents.overall_error),
         "decile_chart": draw_deciles(contents.deciles),
-        "map_png": in_text(as_png(contents.heat_map.layers["confidence"].levels)),
+        "map_png": as_base64(as_png(contents.heat_map.layers["confidence"].levels)),
         "layers": _layer_choices(contents.heat_map),
         "scale": _colour_scale(),
         "data": script_json(script_data(contents, scale)),
@@ -138,9 +198,9 @@ def map_words(heat_map: HeatMap) -> str:
 
 def _layer_choices(heat_map: HeatMap) -> str:
     return "".join(
-        f'<label><input type="radio" name="layer" value="{name}"{" checked" if name == SHOWN[0] else ""}>'
+        f'<label><input type="radio" name="layer" value="{name}"{" checked" if name == LAYERS_SHOWN[0] else ""}>'
         f"{escaped(heat_map.layers[name].title)}</label>"
-        for name in SHOWN
+        for name in LAYERS_SHOWN
     )
 
 
@@ -155,8 +215,8 @@ def _colour_scale() -> str:
 
 
 def _trust_words(contents: ReportContents) -> str:
-    sides = ((contents.rows, len(contents.columns)), (contents.columns, len(contents.rows)))
-    sampled = [f"{side.trust.n_looked_at} cells of each {side.name}" for side, n in sides if side.trust.n_looked_at < n]
+    axes = ((contents.rows, len(contents.columns)), (contents.columns, len(contents.rows)))
+    sampled = [f"{axis.trust.n_looked_at} cells of each {axis.name}" for axis, n in axes if axis.trust.n_looked_at < n]
     note = f" Estimated from {' and '.join(sampled)}, drawn at random." if sampled else ""
     return f"<p>{escaped('Share of cells kept, mean confidence, and number of cells observed.' + note)}</p>"
 
@@ -185,58 +245,3 @@ def _made(contents: ReportContents, command: str) -> str:
     timings = table(("stage", "seconds"), [(stage, number(each)) for stage, each in seconds])
     versions = table(("package", "version"), list(contents.versions.items()))
     return f'<h3>To repeat it</h3><pre>{escaped(command)}</pre><div class="lists">{timings}{versions}</div>'
-
-
-SUFFIXES = (".html", ".htm")
-
-
-def check_report_target(path: str | Path) -> Path:
-    """``path``, or one sentence, before any work, on why no report can be written there."""
-    target = Path(path)
-    check_folder(target)
-    if target.suffix.lower() not in SUFFIXES:
-        raise InputError(f"{target} must end in {' or '.join(SUFFIXES)}: a report is a page for the browser.")
-    return target
-
-
-def write_report(
-    completer: PartialCompleter, path: str | Path, *, title: str | None = None, command: str | None = None
-) -> None:
-    """Write what a fitted completer found and promises to one HTML file that needs no network and nothing else.
-
-    It says what was asked and promised, shows what other tolerances would keep, where the matrix can be trusted, which
-    rows and columns most and least, whether predicted risks came true on the calibration entries, under which
-    conditions the promise holds, and how to repeat it. Large matrices are shown by means over parts of them, so that
-    the file stays below a few megabytes whatever the size.
-
-    Parameters
-    ----------
-    path : the file, ending in ``.html``; it appears when it is complete.
-    title : the page's heading.
-    command : what to run to get the same again; the completer's parameters when None.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> import surefill as sf
-    >>> sim = sf.datasets.make_low_rank((30, 20), rank=2, n_draws=1200, noise=0.1, random_state=0)
-    >>> completer = sf.PartialCompleter(tolerance=0.2, confidence="posterior").fit(sim.observations)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     page = Path(folder) / "report.html"
-    ...     sf.write_report(completer, page)
-    ...     page.read_text().startswith("<!doctype html>")
-    True
-    """
-    target = check_report_target(path)
-    page = render_report(completer, title=title, command=command)
-    with replacing(target) as partial:
-        partial.write_text(page, encoding="utf-8")
-
-
-def render_report(completer: PartialCompleter, *, title: str | None = None, command: str | None = None) -> str:
-    """The page that :func:`write_report` writes."""
-    if not isinstance(completer, PartialCompleter):
-        raise InputError(f"a report is about a fitted PartialCompleter; got {type(completer).__name__}.")
-    check_is_fitted(completer)
-    contents = gather(completer)
-    return render(contents, title or "What can be trusted", command or f"{contents.parameters}.fit(observations)")

@@ -1,4 +1,4 @@
-"""Pictures in files: which formats can be written, and risk-coverage curves."""
+"""Pictures in files: which formats can be written, and risk-coverage curves of several orders."""
 
 from __future__ import annotations
 
@@ -14,6 +14,9 @@ from surefill.plots import require_matplotlib
 
 SUFFIXES = (".png", ".svg", ".pdf")
 
+LEAST_SHARE = 0.01
+"""Curves begin here: the mean error of fewer entries says nothing but noise."""
+
 
 def check_picture_target(path: str | Path) -> str:
     """The format that ``path`` asks for by its suffix; refuse, before any work, what cannot be written."""
@@ -23,9 +26,6 @@ def check_picture_target(path: str | Path) -> str:
         raise InputError(f"{target} must end in one of {', '.join(SUFFIXES)}, which says how to draw it.")
     require_matplotlib()
     return target.suffix.lower().removeprefix(".")
-
-
-LEAST_SHARE = 0.01
 
 
 def draw_risk_coverage(losses: ArrayLike, scores: dict[str, ArrayLike], path: str | Path) -> None:

@@ -6,24 +6,25 @@ import zlib
 from typing import Any
 
 from surefill.guarantee import Selection
-from surefill.report.charts import LEFT, RIGHT, WIDTH, Scale
-from surefill.report.contents import ReportContents, Side
-from surefill.report.heat_map import in_text, palette
-from surefill.report.outcomes import Outcome
+from surefill.report.charts import LEFT, RIGHT, WIDTH, ChartScale
+from surefill.report.contents import AxisSummary, ReportContents
+from surefill.report.heat_map import as_base64, palette
+from surefill.report.outcomes import ToleranceOutcome
 from surefill.report.summary_tables import number, percent, shortened
 
 NAMED = 3
 """Rows or columns of a square that are named one by one; of larger groups the first two are."""
 
-WORDS = {
+LAYER_WORDS = {
     "confidence": "confidence",
     "kept": "kept",
     "observed": "observed",
     "risk": "expected squared error",
 }
+"""What the line under the map calls the number of a square."""
 
 
-def script_data(contents: ReportContents, scale: Scale) -> dict[str, Any]:
+def script_data(contents: ReportContents, scale: ChartScale) -> dict[str, Any]:
     """Outcomes by tolerance, and the layers of the heat map as deflated bytes."""
     return {
         "outcomes": [_outcome(outcome, scale) for outcome in contents.outcomes],
@@ -34,7 +35,7 @@ def script_data(contents: ReportContents, scale: Scale) -> dict[str, Any]:
     }
 
 
-def _outcome(outcome: Outcome, scale: Scale) -> dict[str, Any]:
+def _outcome(outcome: ToleranceOutcome, scale: ChartScale) -> dict[str, Any]:
     selection = outcome.selection
     error, share = selection.held_out_error, percent(selection.held_out_share)
     tolerance, kept = number(selection.tolerance), percent(outcome.kept_share)
@@ -60,7 +61,7 @@ def _why(selection: Selection) -> str:
 
 def _map(contents: ReportContents) -> dict[str, Any]:
     heat_map, rows, columns = contents.heat_map, contents.rows, contents.columns
-    words = WORDS | {"value": contents.value_name}
+    words = LAYER_WORDS | {"value": contents.value_name}
     return {
         "rows": heat_map.shape[0],
         "columns": heat_map.shape[1],
@@ -76,15 +77,15 @@ def _map(contents: ReportContents) -> dict[str, Any]:
                 "low": layer.low,
                 "high": layer.high,
                 "share": name not in ("risk", "value"),
-                "data": in_text(zlib.compress(layer.levels.tobytes(), 9)),
+                "data": as_base64(zlib.compress(layer.levels.tobytes(), 9)),
             }
             for name, layer in heat_map.layers.items()
         },
     }
 
 
-def _named(side: Side, group: list[int]) -> str:
+def _named(axis: AxisSummary, group: list[int]) -> str:
     """The names of a square's rows or columns."""
     if len(group) <= NAMED:
-        return ", ".join(shortened(side.label(k)) for k in group)
-    return f"{', '.join(shortened(side.label(k)) for k in group[:2])} and {len(group) - 2:,} more"
+        return ", ".join(shortened(axis.label(k)) for k in group)
+    return f"{', '.join(shortened(axis.label(k)) for k in group[:2])} and {len(group) - 2:,} more"

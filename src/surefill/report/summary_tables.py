@@ -1,4 +1,7 @@
-"""The tables of the page: tolerances, most and least trusted lines, deciles, and pairs of a term and its words."""
+"""Numbers, labels and tables as text of the page: how each is written, and everything escaped.
+
+Tables are of tolerances, of the rows and columns most and least trusted, and of groups of entries by predicted risk.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefill.metrics import CalibrationTable
-from surefill.report.contents import ReportContents, Side
+from surefill.report.contents import AxisSummary, ReportContents
 
 SCRIPT_SIGNS = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"})
-LONGEST = 48
+"""Signs that could end a script element or a line of it, as JSON escapes."""
+
+LONGEST_LABEL = 48
+"""Signs of a label that are shown; longer ones are cut, so that tables stay narrow."""
+
+LISTED = 8
+"""Rows (columns) in each list of the most and the least trusted."""
+
+ROWS_SHOWN = 12
+"""Rows of the table of tolerances, about."""
 
 
 def escaped(text: object) -> str:
@@ -30,7 +42,7 @@ def script_json(content: Any) -> str:
 def shortened(label: object) -> str:
     """A label on one line, of at most 48 signs."""
     text = " ".join(str(label).split())
-    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+    return text if len(text) <= LONGEST_LABEL else text[: LONGEST_LABEL - 1] + "…"
 
 
 def percent(share: float) -> str:
@@ -74,10 +86,6 @@ def about(count: float) -> str:
     return f"{round(count, -digits):,.0f}"
 
 
-LISTED = 8
-ROWS_SHOWN = 12
-
-
 def table(heads: Sequence[str], rows: Iterable[Sequence[object]], caption: str = "", current: int | None = None) -> str:
     """Rows under heads, everything escaped; the first cell of a row names it, ``current`` is set off."""
     head = "".join(f'<th scope="col">{escaped(each)}</th>' for each in heads)
@@ -106,23 +114,23 @@ def outcomes_table(contents: ReportContents) -> str:
     return table(heads, rows, current=shown.index(asked))
 
 
-def trust_tables(rows: Side, columns: Side) -> str:
-    """The lines of most and of least trust, on both sides."""
+def trust_tables(rows: AxisSummary, columns: AxisSummary) -> str:
+    """The lines of most and of least trust, on both axes."""
     parts = []
-    for side, plural in ((rows, "rows"), (columns, "columns")):
-        ranked, count = side.trust.ranked(), min(LISTED, len(side) // 2)
-        parts.append(_trust_table(side, ranked[:count], f"Most trusted {plural}"))
-        parts.append(_trust_table(side, ranked[::-1][:count], f"Least trusted {plural}"))
+    for axis, plural in ((rows, "rows"), (columns, "columns")):
+        ranked, count = axis.trust.ranked(), min(LISTED, len(axis) // 2)
+        parts.append(_trust_table(axis, ranked[:count], f"Most trusted {plural}"))
+        parts.append(_trust_table(axis, ranked[::-1][:count], f"Least trusted {plural}"))
     return f'<div class="lists">{"".join(parts)}</div>'
 
 
-def _trust_table(side: Side, lines: NDArray[np.int64], caption: str) -> str:
-    trust = side.trust
+def _trust_table(axis: AxisSummary, lines: NDArray[np.int64], caption: str) -> str:
+    trust = axis.trust
     rows = [
-        (shortened(side.label(int(k))), percent(trust.kept[k]), f"{trust.confidence[k]:.2f}", f"{trust.observed[k]:,}")
+        (shortened(axis.label(int(k))), percent(trust.kept[k]), f"{trust.confidence[k]:.2f}", f"{trust.observed[k]:,}")
         for k in lines
     ]
-    return table((side.name, "kept", "confidence", "observed"), rows, caption)
+    return table((axis.name, "kept", "confidence", "observed"), rows, caption)
 
 
 def deciles_table(deciles: CalibrationTable) -> str:
