@@ -48,6 +48,7 @@ def test_the_summary_has_what_was_found_and_promised(done):
     assert (summary.tolerance, summary.delta, summary.promised) == (0.3, 0.05, True)
     assert summary.kept_share == result.kept_share()
     assert summary.held_out_error == result.selection.held_out_error <= 0.3
+    assert (summary.limited_by, summary.shortfall) == (result.selection.limited_by.name.lower(), None)
     assert summary.guarantee == result.guarantee.sentence
     assert summary.seconds == result.timings
 
@@ -91,6 +92,14 @@ def test_json_is_the_fields(done, tmp_path):
     assert plain["output"] == str(summary.output)
     fewer = CompletedFile(**{**vars(summary), "model": None, "report": None}).as_json()
     assert plain.keys() - fewer.keys() == {"model", "report"}
+
+
+def test_why_nothing_is_kept_is_told_in_figures(ratings, tmp_path):
+    summary = complete_file(ratings, tmp_path / "out.csv", tolerance=1e-4, confidence="posterior")
+    assert (summary.promised, summary.filled_cells, summary.held_out_error) == (False, 0, None)
+    assert summary.limited_by in ("tolerance", "calibration")
+    assert summary.shortfall["n_supported"] <= summary.held_out_entries
+    assert summary.tolerance < summary.shortfall["best_error"]
 
 
 def test_a_column_called_like_one_of_ours_is_renamed(seen, tmp_path):

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from surefill.arrays import Indices
 from surefill.data import Observations
+from surefill.data.splits import fold_numbers
 from surefill.errors import InputError
 from surefill.estimators import PartialCompleter, PartialCompletion, iterate_table
 from surefill.estimators.evaluation import Evaluation, evaluate_folds
@@ -44,7 +45,13 @@ ORDER_NAMES = {
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """How a file of observations is to be read; each option is that of :func:`surefill.read_observations`."""
+    """How a file of observations is to be read; each option is that of :func:`surefill.read_observations`.
+
+    Examples
+    --------
+    >>> ReadOptions(row="user", col="item", value="stars", bounds=(1, 5)).header is None
+    True
+    """
 
     row: str | int | None = None
     col: str | int | None = None
@@ -71,9 +78,23 @@ class CompletedFile:
     filled_cells : missing cells that are kept, counted while writing.
     held_out_error : mean squared error of the kept calibration entries; None where none are kept.
     held_out_entries : how many calibration entries there were.
-    promised : whether anything is; the four sentences after it are those of the result.
+    limited_by : what keeps the kept set from being larger: "tolerance", "support" or "calibration".
+    shortfall : the figures of :class:`surefill.guarantee.Shortfall` where nothing is kept; else None.
+    selection, certificate, guarantee, holds_over, not_promised : the sentences of the result.
     seconds : spent in each stage of the fit.
     lines : written to ``output``.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> lines = [f"{i},{j},{i * j % 7}" for i in range(8) for j in range(9)]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "ratings.csv"
+    ...     _ = file.write_text("user,item,rating\\n" + "\\n".join(lines))
+    ...     done = complete_file(file, Path(folder) / "filled.csv", confidence="posterior")
+    >>> done.rows, done.columns, done.missing_cells, done.as_json()["columns_read"]
+    (8, 9, 0, ('user', 'item', 'rating'))
     """
 
     rows: int
@@ -88,6 +109,8 @@ class CompletedFile:
     kept_share: float
     held_out_error: float | None
     held_out_entries: int
+    limited_by: str
+    shortfall: dict[str, float | None] | None
     selection: str
     confidence_standing: str
     certificate: str
@@ -271,6 +294,8 @@ def _summary(result: PartialCompletion, observations: Observations, **written: A
         kept_share=result.kept_share(),
         held_out_error=result.selection.held_out_error,
         held_out_entries=result.selection.n_held_out,
+        limited_by=result.selection.limited_by.name.lower(),
+        shortfall=None if result.selection.shortfall is None else asdict(result.selection.shortfall),
         selection=result.selection.sentence,
         confidence_standing=result.certificate.standing,
         certificate=result.certificate.sentence,
@@ -304,6 +329,20 @@ def evaluate_file(
     only : folds to hold out; all where None.
     picture : where to draw risk-coverage curves as well.
     read, tolerance, delta, confidence, random_state, progress : as in :func:`complete_file`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from surefill.datasets import make_low_rank
+    >>> seen = make_low_rank((30, 20), rank=1, n_draws=500, noise=0.1, random_state=0).observations
+    >>> lines = [f"{i},{j},{y}" for i, j, y in zip(seen.rows, seen.cols, seen.values)]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "ratings.csv"
+    ...     _ = file.write_text("user,item,rating\\n" + "\\n".join(lines))
+    ...     found = evaluate_file(file, by=3, only=[0], confidence="posterior")
+    >>> [outcome.fold for outcome in found.outcomes]
+    [0]
     """
     if picture is not None:
         check_picture_target(picture)
@@ -332,7 +371,7 @@ def _folds(file: Path, observations: Observations, by: int | str, options: ReadO
     if isinstance(by, int):
         if not 2 <= by <= n:
             raise InputError(f"{file}: by must be from 2 to {n} folds, or the name of a column; got {by}.")
-        return np.random.default_rng(random_state).permutation(np.arange(n) % by)
+        return fold_numbers(n, by, random_state)
     try:
         fold = replace(options, value=by, bounds=None).read(file)
     except InputError as error:
