@@ -42,7 +42,7 @@ def movielens(arguments: argparse.Namespace) -> None:
     eta = 1.0 if arguments.observations == "zero" else 0.25  # values up to 1 away need shorter steps than zeros
     game = OnlineDualDescent(
         base.shape, K=0.7, alpha=2.0, theta=1.0, confidence="cube", observations=arguments.observations,
-        eta_confidence=0.02 * cap, eta_matrix=eta, tolerance=1e-6,
+        eta_confidence=0.02 * cap, eta_matrix=eta, tol=1e-6,
     )  # fmt: skip
     start, busy = time.perf_counter(), time.process_time()
     for part in np.array_split(order, max(1, len(order) // 250)):
@@ -78,7 +78,7 @@ def steps(arguments: argparse.Namespace) -> None:
             oracle.update(C, cell, value, 1.0)
             seconds += middle - start, time.perf_counter() - middle
         ours, theirs = seconds / rounds
-        apart = max(np.abs(a - b).max() for a, b in zip(player.played(state), oracle.played(), strict=True))
+        apart = max(np.abs(a - b).max() for a, b in zip(player.decision(state), oracle.decision(), strict=True))
         print(f"{2 * size:6d} {ours:9.4f} {theirs:9.4f} {theirs / ours:6.0f} {apart:19.1e}", flush=True)
 
 
@@ -101,12 +101,14 @@ def regret(arguments: argparse.Namespace) -> None:
         for name in ("random", "drifting", "adversarial"):
             found = []
             for T in horizons:
-                game = OnlineDualDescent(
-                    shape, K=1.0, alpha=1.0, theta=0.25, confidence=setting, horizon=T, tolerance=1e-6
-                )
+                game = OnlineDualDescent(shape, K=1.0, alpha=1.0, theta=0.25, confidence=setting, horizon=T, tol=1e-6)
                 found.append(game.learn_many(*stream(name, shape, T)).regret())
-            _print_growth(setting, name, "confidence", horizons, [(r.confidence, r.confidence_bound) for r in found])
-            _print_growth(setting, name, "matrix", horizons, [(r.matrix_upper, r.matrix_bound) for r in found])
+            _print_growth(
+                setting, name, "confidence", horizons, [(r.confidence, r.confidence_theorem_bound) for r in found]
+            )
+            _print_growth(
+                setting, name, "matrix", horizons, [(r.matrix_upper_bound, r.matrix_theorem_bound) for r in found]
+            )
 
 
 def _print_growth(
@@ -127,7 +129,7 @@ def blocks(arguments: argparse.Namespace) -> None:
         rows, cols = np.repeat(seen.rows, seen.counts), np.repeat(seen.cols, seen.counts)
         order = np.random.default_rng(0).permutation(draws)
         cells = rows[order], cols[order], sim.truth_at(rows[order], cols[order])
-        hand = {"alpha": 4.0, "theta": 2.0, "tolerance": 1e-5}
+        hand = {"alpha": 4.0, "theta": 2.0, "tol": 1e-5}
         zero, values = {"K": 0.7, "eta_matrix": 1.0, "observations": "zero"}, {"K": 1.0, "eta_matrix": 0.5}
         players: dict[str, Any] = {}
         for setting, eta in (("entropy", 0.05), ("cube", 0.02 * sum(shape) ** -1.5)):

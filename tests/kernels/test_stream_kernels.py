@@ -3,11 +3,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from surefill.kernels import game_play, kalman_filter
-from surefill.kernels.counter_random import random_below, random_bits, random_bits_reference, random_sign, stream_key
-from surefill.kernels.running_sums import add_errors, add_errors_reference, mix_experts, mix_experts_reference
+from surefill.kernels import factored_descent, kalman_filter
+from surefill.kernels.counter_random import random_below, random_bits, random_bits_reference, random_uniform, stream_key
+from surefill.kernels.kalman_filter import mix_experts, mix_experts_reference
 from surefill.online.factored_game import FactoredGame
-from surefill.stream.streaming_factors import OnlineFactors
+from surefill.stream.kalman_factors import KalmanFactors
 
 WORD = st.integers(0, 2**64 - 1)
 
@@ -28,39 +28,39 @@ def test_random_numbers_are_uniform_and_streams_differ():
     drawn = np.bincount([random_below(key, k, 7) for k in range(14_000)], minlength=7)
     assert len(drawn) == 7
     assert abs(drawn - 2000).max() < 5 * np.sqrt(2000)
-    signs = np.array([random_sign(key, k) for k in range(4000)])
+    signs = np.array([random_uniform(key, k) for k in range(4000)])
     assert signs.min() >= -1
     assert signs.max() < 1
     assert abs(signs.mean()) < 5 / np.sqrt(3 * 4000)
     assert len({int(stream_key(seed, stream)) for seed in range(20) for stream in range(5)}) == 100
 
 
-@pytest.mark.parametrize("play", [game_play.play, game_play.play_reference])
+@pytest.mark.parametrize("play", [factored_descent.play, factored_descent.play_reference])
 @pytest.mark.parametrize("player", ["entropy", "cube"])
 def test_the_game_plays_as_its_twin_reads(play, player):
     """Rows and columns that appear on the way, a sample that overflows, and more snapshots than slots."""
     rng = np.random.default_rng(1)
     rows = np.minimum(rng.integers(0, 9, 60), np.arange(60) // 3)
     cols = np.minimum(rng.integers(0, 7, 60), np.arange(60) // 2)
-    game = FactoredGame(rank=3, pairs=4, snapshots=3, memory=25, confidence_player=player)
+    game = FactoredGame(rank=3, batch_size=4, n_snapshots=3, reservoir_size=25, confidence_player=player)
     expected = game.learn(rows, cols)
-    other = FactoredGame(rank=3, pairs=4, snapshots=3, memory=25, confidence_player=player)
-    other._make_room(9, 7, 60)
+    other = FactoredGame(rank=3, batch_size=4, n_snapshots=3, reservoir_size=25, confidence_player=player)
+    other._allocate(9, 7, 60)
     found = np.empty(60)
-    play(rows, cols, other._state, other._rules, found)
-    assert game._state.clock[game_play.TAKEN] > 3
+    play(rows, cols, other._state, other._parameters, found)
+    assert game._state.counters[factored_descent.N_SNAPSHOTS] > 3
     np.testing.assert_allclose(found, expected, atol=1e-4)
     for name, array in other.state().items():
         np.testing.assert_allclose(array, game.state()[name], atol=1e-4, err_msg=name)
 
 
-@pytest.mark.parametrize("learn", [kalman_filter.learn, kalman_filter.learn_reference])
+@pytest.mark.parametrize("learn", [kalman_filter.filter_values, kalman_filter.filter_values_reference])
 @pytest.mark.parametrize("bounds", [(-2.0, 9.0), None])
 def test_the_filter_learns_as_its_twin_reads(learn, bounds):
     rng = np.random.default_rng(2)
     rows, cols = rng.integers(0, 6, 80), rng.integers(0, 5, 80)
     values = np.clip(rng.normal(3, 2, 80) * np.linspace(0.2, 1, 80), -2, 9)
-    model, other = OnlineFactors(bounds, 3), OnlineFactors(bounds, 3)
+    model, other = KalmanFactors(bounds, 3), KalmanFactors(bounds, 3)
     expected = model.learn(rows, cols, values)
     other._experts[1] = other._experts[1]._replace(
         X=np.zeros((6, 4), np.float32),
@@ -69,7 +69,7 @@ def test_the_filter_learns_as_its_twin_reads(learn, bounds):
         B=np.zeros((5, 4, 4), np.float32),
     )
     found = np.empty(80)
-    learn(rows, cols, values, other._experts[1], other.rules(1), found)
+    learn(rows, cols, values, other._experts[1], other.parameters(1), found)
     assert len(expected) == 80
     for name, array in other._experts[1]._asdict().items():
         kept = array[: len(model.state()["experts"]["1"][name])]
@@ -90,13 +90,3 @@ def test_experts_are_weighed_by_the_errors_they_made(mix):
     weights = 0.99 ** np.arange(298, -1, -1)
     assert losses[1:] == pytest.approx([weights @ (good - values)[1:] ** 2, weights.sum()])
     assert losses[0] < 0.9 * (weights @ (bad - values)[1:] ** 2)
-
-
-@pytest.mark.parametrize("add", [add_errors, add_errors_reference])
-def test_errors_are_added_to_the_band_of_their_confidence(add):
-    counts, sums = np.zeros(4, np.int64), np.zeros(4)
-    predicted = np.array([1.0, np.nan, 3.0, 0.0, 5.0])
-    unscored = add(np.array([2.0, 1.0, 1.0, 0.5, 2.0]), predicted, np.array([0.0, 0.3, 0.24, 0.25, 1.0]), counts, sums)
-    assert unscored == 1
-    assert counts.tolist() == [2, 1, 0, 1]
-    assert sums.tolist() == [5.0, 0.25, 0.0, 9.0]

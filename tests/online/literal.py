@@ -107,7 +107,7 @@ class LiteralMatrixPlayer:
         self.log_X = np.log(K / 2) * np.eye(2 * self.p)
         self.constraints = Constraints(self.p, K, 2 * K * (m + n))
 
-    def played(self) -> tuple[np.ndarray, np.ndarray]:
+    def decision(self) -> tuple[np.ndarray, np.ndarray]:
         m, n = self.shape
         p = self.p
         difference = self.X[:p, :p] - self.X[p:, p:]
@@ -117,7 +117,7 @@ class LiteralMatrixPlayer:
         """L_t = L_t^G + L_t^F, index by index as in the paper's definition (0-based)."""
         m, n = self.shape
         p = self.p
-        (i, j), (first, second) = cell, self.played()
+        (i, j), (first, second) = cell, self.decision()
         L = np.zeros((2 * p, 2 * p))
         L[0:m, 2 * m : 2 * m + n] = C
         L[p + m : p + 2 * m, p + 2 * m + n : 2 * p] = C

@@ -44,7 +44,7 @@ def test_the_payoff_comes_down_to_the_value_that_an_independent_solver_finds(pla
     value = problem.value
 
     again = np.random.default_rng(1).integers(len(cells), size=4000)
-    rough = {"rank": 8, "step": 0.02, "snapshots": 16, "confidence_player": player}
+    rough = {"rank": 8, "eta": 0.02, "n_snapshots": 16, "confidence_player": player}
     game = played(rows[again], cols[again], (m, n), alpha=alpha, theta=theta, **rough)
     payoff = game.payoff()
     assert value - 0.001 <= payoff <= 1.04 * value
@@ -90,26 +90,26 @@ def test_what_is_observed_only_in_the_second_half_gains_confidence():
     assert end[~sim.support].mean() < 0.2
 
 
-@pytest.mark.parametrize("memory", [1 << 20, 100])
-def test_batches_of_any_size_and_a_rebuilt_state_give_the_same_bits(memory):
+@pytest.mark.parametrize("size", [1 << 20, 100])
+def test_batches_of_any_size_and_a_rebuilt_state_give_the_same_bits(size):
     rows, cols = draws_of(make_blocks((10, 10), n_groups=2, n_draws=400, random_state=3))
-    whole, parts = FactoredGame(memory=memory), FactoredGame(memory=memory)
+    whole, parts = FactoredGame(reservoir_size=size), FactoredGame(reservoir_size=size)
     before = whole.learn(rows, cols)
     in_parts = []
     for first, last in [(0, 1), (1, 2), (2, 57), (57, 57), (57, 400)]:
         in_parts.append(parts.learn(rows[first:last], cols[first:last]))
-        parts = FactoredGame(memory=memory).restore(parts.state())
+        parts = FactoredGame(reservoir_size=size).restore(parts.state())
     assert np.array_equal(before, np.concatenate(in_parts))
     for name, array in whole.state().items():
         assert array.tobytes() == parts.state()[name].tobytes(), name
-    assert whole.state()["sample"].shape == (min(memory, 400), 2)
+    assert whole.state()["reservoir"].shape == (min(size, 400), 2)
 
 
-def test_the_sample_is_uniform_over_time():
+def test_the_reservoir_is_uniform_over_time():
     """A reservoir of 100 of 1000 cells holds about as many of each tenth of the stream."""
     rows = np.arange(1000) // 100
-    games = [played(rows, rows, rank=1, pairs=1, memory=100, random_state=seed) for seed in range(10)]
-    held = sum(np.bincount(game.state()["sample"][:, 0], minlength=10) for game in games)
+    games = [played(rows, rows, rank=1, batch_size=1, reservoir_size=100, random_state=seed) for seed in range(10)]
+    held = sum(np.bincount(game.state()["reservoir"][:, 0], minlength=10) for game in games)
     assert abs(held - 100).max() < 5 * np.sqrt(90)
 
 
@@ -143,7 +143,7 @@ def test_more_observations_of_a_row_raise_its_confidence():
 @pytest.mark.parametrize(
     ("parameters", "sentence"),
     [
-        ({"K": 0}, "'K' parameter of FactoredGame must be a number above 0"),
+        ({"K": 0}, "'K' parameter of FactoredGame must be a positive finite number"),
         ({"rank": 0}, "'rank' parameter"),
         ({"confidence_player": "cone"}, "'entropy' or 'cube'"),
         ({"shape": (3, 0)}, "'shape' parameter"),

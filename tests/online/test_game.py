@@ -23,7 +23,7 @@ from surefill.online.projections import project_relative_entropy
 from surefill.online.regret import ConcaveQuadratic, maximize_over_class
 
 SETTINGS = ["entropy", "cube"]
-BY_HAND = {"K": 0.7, "alpha": 4.0, "theta": 2.0, "eta_matrix": 1.0, "tolerance": 1e-6}
+BY_HAND = {"K": 0.7, "alpha": 4.0, "theta": 2.0, "eta_matrix": 1.0, "tol": 1e-6}
 """Steps far longer than the theorem's, which show a confidence after a few draws of each cell."""
 
 
@@ -81,10 +81,10 @@ def test_regret_stays_below_the_theorem(name: str, setting: str) -> None:
     game = OnlineDualDescent(shape, K=1.0, alpha=1.0, theta=0.5, confidence=setting, horizon=rounds)
     game.learn_many(*streams(name, shape, rounds))
     regret = game.regret()
-    assert regret.confidence <= regret.confidence_bound < math.inf
-    assert regret.matrix_lower <= regret.matrix_upper <= regret.matrix_bound < math.inf
-    assert regret.upper <= regret.bound
-    assert regret.matrix_upper - regret.matrix_lower <= 2e-3 * rounds
+    assert regret.confidence <= regret.confidence_theorem_bound < math.inf
+    assert regret.matrix_lower_bound <= regret.matrix_upper_bound <= regret.matrix_theorem_bound < math.inf
+    assert regret.upper_bound <= regret.theorem_bound
+    assert regret.matrix_upper_bound - regret.matrix_lower_bound <= 2e-3 * rounds
     assert str(rounds) in regret.sentence
 
 
@@ -93,8 +93,8 @@ def test_regret_grows_more_slowly_than_the_rounds(setting: str) -> None:
     """Four times the rounds: less than 4^0.7 times the regret."""
     regrets = []
     for rounds in (150, 600):
-        game = OnlineDualDescent((3, 3), theta=0.2, alpha=1.0, confidence=setting, horizon=rounds, tolerance=1e-6)
-        regrets.append(game.learn_many(*streams("drifting", (3, 3), rounds)).regret().upper)
+        game = OnlineDualDescent((3, 3), theta=0.2, alpha=1.0, confidence=setting, horizon=rounds, tol=1e-6)
+        regrets.append(game.learn_many(*streams("drifting", (3, 3), rounds)).regret().upper_bound)
     assert 0 < regrets[1] < 4**0.7 * regrets[0]
 
 
@@ -106,7 +106,7 @@ def test_regret_is_what_the_definition_says(setting: str) -> None:
     inner = game.game
     played = []
     for i, j, o in zip(*streams("random", shape, 30), strict=True):
-        first, second = inner.matrix_player.played(inner.matrix_state)
+        first, second = inner.matrix_player.decision(inner.matrix_state)
         played.append((inner.C.copy(), first - second, (first[i, j] - o) ** 2 + (second[i, j] - o) ** 2))
         game.learn_one(i, j, o)
     earned = sum(inner.confidence_player.support(C) - alpha * np.vdot(C, D) for C, D, _ in played)
@@ -116,8 +116,9 @@ def test_regret_is_what_the_definition_says(setting: str) -> None:
     goal = len(played) * support - alpha * cp.sum(cp.multiply(sum(D for _, D, _ in played), C))
     best = cp.Problem(cp.Maximize(goal), within).solve(solver=cp.CLARABEL)
     assert game.regret().confidence == pytest.approx(best - earned, abs=1e-4)
-    matrix_earned = sum(np.vdot(C, D) - game.options.theta * loss for C, D, loss in played)
-    assert inner.matrix_record().earned == pytest.approx(matrix_earned)
+    sums = inner.sums
+    assert sums.deviation == pytest.approx(sum(np.vdot(C, D) for C, D, _ in played))
+    assert sums.misfit == pytest.approx(sum(loss for _, _, loss in played))
 
 
 @pytest.mark.parametrize("K", [0.8, 1.6])
@@ -130,9 +131,9 @@ def test_the_comparator_agrees_with_a_conic_solver(K: float) -> None:
     misfit = cp.sum(cp.multiply(quadratic.weights, cp.square(M - quadratic.targets)))
     goal = cp.sum(cp.multiply(quadratic.linear, M)) - misfit
     best = cp.Problem(cp.Maximize(goal), [cp.diag(G) <= K, cp.abs(M) <= 1]).solve(solver=cp.CLARABEL)
-    assert found.lower <= best + 1e-6
-    assert found.upper >= best - 1e-6
-    assert found.upper - found.lower <= 1e-4 * quadratic.scale
+    assert found.lower_bound <= best + 1e-6
+    assert found.upper_bound >= best - 1e-6
+    assert found.upper_bound - found.lower_bound <= 1e-4 * quadratic.scale
     assert np.abs(found.matrix).max() <= 1
 
 
@@ -175,7 +176,7 @@ def test_several_observations_in_a_round_of_the_simplified_game() -> None:
     for game in games:
         assert game.learn_many(rows, cols, per_round=3).rounds == 3
     np.testing.assert_array_equal(counting.state()["counts"], seen)
-    np.testing.assert_array_equal(remembering.state()["seen"], seen > 0)
+    np.testing.assert_array_equal(remembering.state()["observed"], seen > 0)
     parts = (
         SimplifiedODD((4, 3)).learn_many(rows[:3], cols[:3], per_round=3).learn_many(rows[3:], cols[3:], per_round=3)
     )
@@ -186,15 +187,15 @@ def test_several_observations_in_a_round_of_the_simplified_game() -> None:
 
 def test_without_a_horizon_epochs_double_and_their_bounds_add_up() -> None:
     game = OnlineDualDescent((3, 2), K=1.0, alpha=1.0, theta=0.1)
-    first = game.game.totals.epoch_length
+    first = game.game.sums.epoch_length
     rows, cols, values = streams("random", (3, 2), 3 * first)
     game.learn_many(rows, cols, values)
-    totals = game.game.totals
-    assert (totals.epoch_length, totals.epoch_rounds) == (4 * first, 0)
+    sums = game.game.sums
+    assert (sums.epoch_length, sums.epoch_rounds) == (4 * first, 0)
     constants = game.game.matrix_player.constants
     expected = sum(constants.bound(length, constants.step(length)) for length in (first, 2 * first))
-    assert totals.matrix_bound == pytest.approx(expected)
-    assert game.regret().upper <= game.regret().bound
+    assert sums.matrix_bound == pytest.approx(expected)
+    assert game.regret().upper_bound <= game.regret().theorem_bound
 
 
 def test_confidence_updates_are_the_mirror_steps_of_the_paper() -> None:
@@ -212,7 +213,7 @@ def test_confidence_updates_are_the_mirror_steps_of_the_paper() -> None:
     uniform = np.zeros((4, 3))
     uniform[:2, :2] = 0.25
     np.testing.assert_allclose(player.to_unit(uniform), (uniform > 0).astype(float), atol=1e-12)
-    np.testing.assert_allclose(cube.to_unit(cube.of_distribution(uniform)), (uniform > 0).astype(float))
+    np.testing.assert_allclose(cube.to_unit(cube.from_distribution(uniform)), (uniform > 0).astype(float))
 
 
 def test_bounds_are_smallest_at_their_step_and_absent_where_it_is_too_long() -> None:
@@ -242,10 +243,10 @@ def test_the_offline_implication_brackets_the_supremum() -> None:
         goal = cp.sum(cp.multiply(side * game.average, M))
         limits = [cp.diag(G) <= 1, misfit <= delta]
         supremum += cp.Problem(cp.Maximize(goal), limits).solve(solver=cp.CLARABEL)
-    assert found.disagreement_lower - 1e-6 <= supremum <= found.disagreement_upper + 1e-6
-    assert found.disagreement_upper - found.disagreement_lower <= 0.02 * supremum
+    assert found.disagreement_lower_bound - 1e-6 <= supremum <= found.disagreement_upper_bound + 1e-6
+    assert found.disagreement_upper_bound - found.disagreement_lower_bound <= 0.02 * supremum
     assert found.holds
-    assert not found.enough
+    assert not found.enough_rounds
     assert "no guarantee" in found.sentence
     assert found.rounds_needed == rounds_needed(delta, shape, 1.0, "entropy")
 

@@ -7,14 +7,20 @@ import pytest
 from scipy.optimize import minimize
 
 from surefill.online.players import CubePlayer, EntropyPlayer, MatrixMultiplicativeWeights, MatrixState
-from surefill.online.projections import Bipartite, Limits, Spectrum, divided_differences, project, zeros_like
+from surefill.online.projections import (
+    BipartiteMatrix,
+    DualPoint,
+    GramBounds,
+    divided_differences,
+    project_matrix_entropy,
+)
 
 SHAPE = (6, 5)
 
 
 def gram(state: MatrixState, k: int) -> np.ndarray:
     """P^k from its logarithm."""
-    values, vectors = np.linalg.eigh(whole(state.log_diagonal[k], state.log_across[k]))
+    values, vectors = np.linalg.eigh(whole(state.log_diagonal[k], state.log_off_diagonal[k]))
     return (vectors * np.exp(values)) @ vectors.T
 
 
@@ -30,7 +36,7 @@ def test_blocks_agree_with_the_paper_to_the_letter_and_keep_every_limit(
 ) -> None:
     """50 steps in which trace, diagonal and entries all come to bind."""
     K, theta, eta = 0.6, 0.5, 1.0
-    player = MatrixMultiplicativeWeights(SHAPE, K, theta, observations, tolerance=1e-10)
+    player = MatrixMultiplicativeWeights(SHAPE, K, theta, observations, tol=1e-10)
     oracle = literal.LiteralMatrixPlayer(SHAPE, K, theta)
     confidence = EntropyPlayer(SHAPE, 1.0) if setting == "entropy" else CubePlayer(SHAPE, 1.0)
     step = 0.05 if setting == "entropy" else confidence.cap / 2
@@ -43,24 +49,24 @@ def test_blocks_agree_with_the_paper_to_the_letter_and_keep_every_limit(
         cell = int(rng.integers(3)), int(rng.integers(3))
         value = float(rng.choice([-1.0, 1.0])) if observations == "values" else 0.0
         oracle.update(uneven * C, cell, value, eta)
-        before = player.played(state)
+        before = player.decision(state)
         state = player.update(state, uneven * C, cell, value, eta)
         C = confidence.update(C, before[0] - before[1], step)
-        for ours, theirs in zip(player.played(state), oracle.played(), strict=True):
+        for ours, theirs in zip(player.decision(state), oracle.decision(), strict=True):
             np.testing.assert_allclose(ours, theirs, atol=1e-8)
         bound += binding_limits(player, state)
     assert (bound > 0).all(), bound
 
 
 def binding_limits(player: MatrixMultiplicativeWeights, state: MatrixState) -> np.ndarray:
-    """How many limits of each kind bind; none may be exceeded by 1e-8."""
-    grams = [gram(state, k) for k in range(len(state.across))]
-    trace = sum(np.trace(P) for P in grams) - player.limits.trace
+    """How many bounds of each kind bind; none may be exceeded by 1e-8."""
+    grams = [gram(state, k) for k in range(len(state.off_diagonal))]
+    trace = sum(np.trace(P) for P in grams) - player.bounds.trace
     diagonal = np.concatenate([np.diag(P) for P in grams]) - player.K
-    entries = np.abs(2 * state.across) - 1
+    entries = np.abs(2 * state.off_diagonal) - 1
     assert max(trace, diagonal.max(), entries.max()) <= 1e-8
-    for P, across in zip(grams, state.across, strict=True):
-        np.testing.assert_allclose(P[: SHAPE[0], SHAPE[0] :], across, atol=1e-9)
+    for P, off_diagonal in zip(grams, state.off_diagonal, strict=True):
+        np.testing.assert_allclose(P[: SHAPE[0], SHAPE[0] :], off_diagonal, atol=1e-9)
     return np.array([np.sum(np.atleast_1d(over) > -1e-8) for over in (trace, diagonal, entries)])
 
 
@@ -83,32 +89,32 @@ def test_the_paper_keeps_the_symmetries_that_the_blocks_rest_on(literal: ModuleT
     second = np.setdiff1d(np.arange(p), first)
     np.testing.assert_allclose(P[np.ix_(first, second)], 0, atol=1e-12)
     if observations == "zero":
-        np.testing.assert_allclose(oracle.played()[1], -oracle.played()[0], atol=1e-10)
+        np.testing.assert_allclose(oracle.decision()[1], -oracle.decision()[0], atol=1e-10)
 
 
-def random_problem(seed: int, shape: tuple[int, int] = (3, 2), count: int = 2) -> tuple[Bipartite, Limits]:
+def random_problem(seed: int, shape: tuple[int, int] = (3, 2), count: int = 2) -> tuple[BipartiteMatrix, GramBounds]:
     rng, (m, n) = np.random.default_rng(seed), shape
-    log = Bipartite(rng.normal(size=(count, m + n)) * 0.5, rng.normal(size=(count, m, n)) * 0.8)
-    return log, Limits(0.6 * count * (m + n), 0.9)
+    log = BipartiteMatrix(rng.normal(size=(count, m + n)) * 0.5, rng.normal(size=(count, m, n)) * 0.8)
+    return log, GramBounds(0.6 * count * (m + n), 0.9)
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_projection_meets_its_optimality_conditions_and_another_solver(seed: int) -> None:
-    log, limits = random_problem(seed)
-    found = project(log, limits, zeros_like(log), 1e-10)
+    log, bounds = random_problem(seed)
+    found = project_matrix_entropy(log, bounds, log.zeros(), 1e-10)
     d, Z = found.multipliers
     assert d.min() >= 0
-    at = Spectrum(log, found.multipliers, limits)
-    assert (at.diagonal <= limits.diagonal + 1e-9).all()
-    np.testing.assert_allclose(np.sum(d * (limits.diagonal - at.diagonal)), 0, atol=1e-8)
-    np.testing.assert_allclose(np.abs(Z).sum(), np.sum(Z * 2 * at.across), atol=1e-8)
+    at = DualPoint(log, found.multipliers, bounds)
+    assert (at.diagonal <= bounds.diagonal + 1e-9).all()
+    np.testing.assert_allclose(np.sum(d * (bounds.diagonal - at.diagonal)), 0, atol=1e-8)
+    np.testing.assert_allclose(np.abs(Z).sum(), np.sum(Z * 2 * at.off_diagonal), atol=1e-8)
 
     def dual(y: np.ndarray) -> float:
         """phi of the module docstring, nu and both signs of Z apart, computed from whole matrices."""
         nu, parts = y[0], np.split(y[1:], [d.size, d.size + Z.size])
-        moved = log.minus(Bipartite(parts[0].reshape(d.shape), (parts[1] - parts[2]).reshape(Z.shape)), nu)
+        moved = log.minus(BipartiteMatrix(parts[0].reshape(d.shape), (parts[1] - parts[2]).reshape(Z.shape)), nu)
         traces = [np.exp(np.linalg.eigvalsh(whole(h, B))).sum() for h, B in zip(*moved, strict=True)]
-        return sum(traces) + nu * limits.trace + limits.diagonal * parts[0].sum() + parts[1].sum() + parts[2].sum()
+        return sum(traces) + nu * bounds.trace + bounds.diagonal * parts[0].sum() + parts[1].sum() + parts[2].sum()
 
     size = 1 + d.size + 2 * Z.size
     other = minimize(dual, np.zeros(size), bounds=[(0, None)] * size, options={"ftol": 1e-15, "maxfun": 100_000})
@@ -119,32 +125,34 @@ def test_projection_meets_its_optimality_conditions_and_another_solver(seed: int
 @pytest.mark.parametrize("trace", [0.5, 100.0])
 def test_the_hessian_is_the_change_of_the_gradient(trace: float) -> None:
     """With the trace's limit binding (nu eliminated) and without."""
-    log, limits = random_problem(3)[0], Limits(trace, 0.9)
+    log, bounds = random_problem(3)[0], GramBounds(trace, 0.9)
     rng = np.random.default_rng(1)
-    held = Bipartite(rng.random(log.diagonal.shape), rng.normal(size=log.across.shape))
-    along = Bipartite(rng.normal(size=log.diagonal.shape), rng.normal(size=log.across.shape))
-    before, after = (Spectrum(log, held.plus(along, step), limits) for step in (-1e-5, 1e-5))
+    held = BipartiteMatrix(rng.random(log.diagonal.shape), rng.normal(size=log.off_diagonal.shape))
+    along = BipartiteMatrix(rng.normal(size=log.diagonal.shape), rng.normal(size=log.off_diagonal.shape))
+    before, after = (DualPoint(log, held.plus(along, step), bounds) for step in (-1e-5, 1e-5))
     assert (before.shift > 0) == (trace == 0.5)
-    product = Spectrum(log, held, limits)._hessian(along)
+    product = DualPoint(log, held, bounds).hessian_product(along)
     np.testing.assert_allclose(product.diagonal, (before.diagonal - after.diagonal) / 2e-5, atol=1e-8)
-    np.testing.assert_allclose(product.across, 2 * (before.across - after.across) / 2e-5, atol=1e-8)
+    np.testing.assert_allclose(product.off_diagonal, 2 * (before.off_diagonal - after.off_diagonal) / 2e-5, atol=1e-8)
 
 
 def test_projection_is_nearer_than_every_other_member() -> None:
     """Delta(P, Y) of the answer against random feasible matrices, and P itself where it is already feasible."""
-    log, limits = random_problem(7, count=1)
-    found = project(log, limits, zeros_like(log), 1e-10)
-    value = divergence(whole(found.log.diagonal[0], found.log.across[0]), whole(log.diagonal[0], log.across[0]))
+    log, bounds = random_problem(7, count=1)
+    found = project_matrix_entropy(log, bounds, log.zeros(), 1e-10)
+    value = divergence(
+        whole(found.log.diagonal[0], found.log.off_diagonal[0]), whole(log.diagonal[0], log.off_diagonal[0])
+    )
     rng = np.random.default_rng(0)
     for _ in range(200):
         factor = rng.normal(size=(5, 5))
         P = factor @ factor.T
-        P *= min(limits.trace / np.trace(P), limits.diagonal / np.diag(P).max(), 0.5 / np.abs(P[:3, 3:]).max())
+        P *= min(bounds.trace / np.trace(P), bounds.diagonal / np.diag(P).max(), 0.5 / np.abs(P[:3, 3:]).max())
         values, vectors = np.linalg.eigh(P)
         other = (vectors * np.log(values)) @ vectors.T
-        assert divergence(other, whole(log.diagonal[0], log.across[0])) >= value - 1e-9
-    small = Bipartite(np.full((1, 5), -2.0), np.zeros((1, 3, 2)))
-    assert project(small, limits, zeros_like(small), 1e-10).evaluations == 1
+        assert divergence(other, whole(log.diagonal[0], log.off_diagonal[0])) >= value - 1e-9
+    small = BipartiteMatrix(np.full((1, 5), -2.0), np.zeros((1, 3, 2)))
+    assert project_matrix_entropy(small, bounds, small.zeros(), 1e-10).evaluations == 1
 
 
 def divergence(log_X: np.ndarray, log_Y: np.ndarray) -> float:

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from surefill import InputError
 from surefill.datasets import make_blocks, make_low_rank
 from surefill.io import archive
-from surefill.stream.stream_metrics import BANDS, StreamMetrics
+from surefill.stream.label_encoder import LabelEncoder
+from surefill.stream.stream_metrics import N_BINS, StreamMetrics
 from surefill.stream.streaming_completer import StreamingCompleter
-from surefill.stream.streaming_labels import GrowingLabels
 
 
 def some_stream(n=600, noise=0.1, seed=0):
@@ -203,7 +203,7 @@ class TestMetrics:
         assert sum(band["count"] for band in bands) == len(values)
         first = bands[0]
         assert first["low"] == 0
-        assert first["rmse"] == pytest.approx(np.sqrt(error[scores.confidences < 1 / BANDS].mean()))
+        assert first["rmse"] == pytest.approx(np.sqrt(error[scores.confidences < 1 / N_BINS].mean()))
 
     def test_what_came_since(self):
         rows, cols, values = some_stream()
@@ -216,6 +216,16 @@ class TestMetrics:
         assert lately.rmse == pytest.approx(np.sqrt(np.mean((scores.predictions - values[200:]) ** 2)))
         assert earlier.count == 200
 
+    def test_errors_are_added_to_the_bin_of_their_confidence(self):
+        """Edges belong to the bin above, a confidence of 1 to the last, and NaN is counted apart."""
+        predicted = np.array([1.0, np.nan, 3.0, 0.0, 5.0])
+        confidence = np.array([0.0, 0.3, 0.04, 0.25, 1.0])
+        metrics = StreamMetrics.empty().updated(np.array([2.0, 1.0, 1.0, 0.5, 2.0]), predicted, confidence)
+        assert metrics.unscored == 1
+        assert metrics.counts[[0, 5, 6, N_BINS - 1]].tolist() == [2, 1, 0, 1]
+        assert metrics.squared_errors[[0, 5, 6, N_BINS - 1]].tolist() == [5.0, 0.25, 0.0, 9.0]
+        assert metrics.count == 4
+
     def test_nothing_scored_has_no_error(self):
         assert np.isnan(StreamMetrics.empty().rmse)
         assert StreamMetrics.empty().by_confidence() == []
@@ -224,31 +234,31 @@ class TestMetrics:
 class TestLabels:
     @given(st.lists(st.lists(st.text(max_size=3), min_size=1), max_size=6))
     def test_they_are_numbered_as_they_appear_and_come_back(self, batches):
-        labels = GrowingLabels("row")
+        labels = LabelEncoder("row")
         codes = [code for batch in batches for code in labels.learn(np.array(batch, dtype=object)).tolist()]
         flat = [label for batch in batches for label in np.array(batch, dtype=str).tolist()]
         assert [labels.labels[code] for code in codes] == flat
         assert labels.labels == list(dict.fromkeys(flat))
-        again = GrowingLabels("row").restore(labels.state())
+        again = LabelEncoder("row").restore(labels.state())
         assert again.labels == labels.labels
         assert len(again) == len(labels)
 
     def test_whole_numbers_of_any_size(self):
-        labels = GrowingLabels("row")
+        labels = LabelEncoder("row")
         assert labels.learn(np.array([2**62, -5, 2**62], dtype=np.int64)).tolist() == [0, 1, 0]
         assert labels.learn(np.array([7, 9], dtype=np.uint8)).tolist() == [2, 3]
         assert labels.find([-5, 8]).tolist() == [1, -1]
-        assert GrowingLabels("row").restore(labels.state()).labels == [2**62, -5, 7, 9]
+        assert LabelEncoder("row").restore(labels.state()).labels == [2**62, -5, 7, 9]
 
     def test_kinds_do_not_mix(self):
-        labels = GrowingLabels("column")
+        labels = LabelEncoder("column")
         labels.learn(["1"])
         with pytest.raises(InputError, match=r"column labels are text here; got 1\."):
             labels.find([1])
         with pytest.raises(InputError, match="all text or all whole numbers; got int, str"):
             labels.learn(np.array(["a", 1], dtype=object))
         with pytest.raises(InputError, match="text or whole numbers"):
-            GrowingLabels("row").learn([1.5])
+            LabelEncoder("row").learn([1.5])
 
 
 class TestFiles:

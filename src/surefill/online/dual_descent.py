@@ -2,75 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Protocol, Self
+from collections.abc import Mapping
+from typing import Any, Self
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from surefill.arrays import Array
 from surefill.data.checks import as_indices, checked_cells
-from surefill.errors import invalid_parameter
+from surefill.errors import InputError, invalid_parameter
 from surefill.online.exact_game import ExactGame
-from surefill.online.factored_play import FactoredPlay
-from surefill.online.parameters import OWNER, GameOptions
+from surefill.online.factored_game import FactoredGame
+from surefill.online.parameters import OWNER, GameOptions, require_one_of
+from surefill.online.regret import GameRegret
 from surefill.spaces.confidence_matrix import Confidence
 
+MATRIX_PLAYERS = ("mmw", "factored")
+"""Matrix multiplicative weights (:class:`ExactGame`), stochastic descent on thin factors (:class:`FactoredGame`)."""
 
-class Game(Protocol):
-    """What the facade needs of a game."""
-
-    def learn(self, rows: NDArray[np.int64], cols: NDArray[np.int64], values: Array) -> None:
-        """One round for each observation, in their order."""
-        ...
-
-    def confidence(self) -> Confidence:
-        """The averaged confidence, in [0, 1]."""
-        ...
-
-    def predict(self, rows: NDArray[np.int64], cols: NDArray[np.int64]) -> Array:
-        """Values at the given cells."""
-        ...
-
-    def regret(self) -> Any:
-        """Regret so far."""
-        ...
-
-    def state(self) -> dict[str, Any]:
-        """Everything the game is, as numbers, words and arrays."""
-        ...
-
-
-GAMES: dict[str, tuple[Callable[[GameOptions], Game], Callable[[Mapping[str, Any]], Game]]] = {
-    "mmw": (ExactGame, ExactGame.from_state),
-    "factored": (FactoredPlay, FactoredPlay.from_state),
-}
-"""For each ``matrix``: how its game is begun, and how it is continued from a state."""
+STATE_PREFIX = "game_"
+"""What the names of the game's own arrays begin with in :meth:`OnlineDualDescent.state`."""
 
 
 class OnlineDualDescent:
-    """ODD of the paper: two players on h_t(C, M) = H(C) - alpha G(C, M) + alpha theta f_t(M).
+    """Online Dual Descent (Algorithm ODD): two players on h_t(C, M) = H(C) - alpha G(C, M) + alpha theta f_t(M).
 
-    G(C, M) = <C, M^1 - M^2> is how far two completions that fit differ where one is confident, and
-    f_t(M) = (M^1_x - o)^2 + (M^2_x - o)^2 how well they fit the value o seen at x. The confidence player raises h_t,
-    the matrix player lowers it; both move before the observation is shown.
+    G(C, M) = <C, M^1 - M^2> is the disagreement of two completions where C is confident, and
+    f_t(M) = (M^1_x - o)^2 + (M^2_x - o)^2 their misfit to the value o observed at x. The confidence player maximises
+    h_t, the matrix player minimises it; both decide before the observation is revealed.
 
     Parameters
     ----------
     shape : (m, n).
     K : max-norm of the matrices considered; 1 holds every matrix of rank 1 with entries in [-1, 1].
-    alpha, theta : weights of disagreement and misfit; the theorem's for ``delta`` where not given.
+    alpha, theta : weights of disagreement and misfit; the theorem's for ``delta`` where None.
     confidence : "entropy", H(C) = -sum C log C on the simplex, or "cube", H(C) = |C| on [0, (m + n)^(-3/2)].
     matrix : "mmw", the paper's matrix multiplicative weights, O((m + n)^3) a round; or "factored", a low-rank player
-        for long streams and large matrices (:class:`FactoredGame`), with ``observations="zero"``, nothing m x n, no
-        regret, and alpha and theta on the scale of a confidence in [0, 1].
+        for long streams and large matrices (:class:`FactoredGame`), which takes ``observations="zero"`` and
+        ``eta_matrix``, and alpha and theta on the scale of a confidence in [0, 1]. It forms no m x n array and looks at
+        no values, so that :attr:`average`, :meth:`predict` and :meth:`regret` need "mmw".
     observations : "values" keeps two completions; "zero" takes every observation for zero and keeps one matrix, the
-        radius of what still fits, at half the price.
-    horizon : number of rounds, from which the theorem's steps follow. Without it, and without steps given by hand,
-        the game is begun anew in epochs of doubling length.
-    eta_confidence, eta_matrix : steps of the two players, by hand.
+        radius of the version space, at half the cost.
+    horizon : number of rounds, which gives the theorem's step sizes. Without it, and without given step sizes, both
+        players restart in epochs of doubling length.
+    eta_confidence, eta_matrix : step sizes of the two players.
     delta : accuracy from which alpha and theta follow.
-    tolerance : how exactly each projection of the matrix player is solved.
+    tol : largest violation of a constraint that each projection of the matrix player may leave.
 
     Notes
     -----
@@ -100,22 +76,23 @@ class OnlineDualDescent:
         eta_confidence: float | None = None,
         eta_matrix: float | None = None,
         delta: float = 0.1,
-        tolerance: float = 1e-8,
+        tol: float = 1e-8,
     ) -> None:
-        if matrix not in GAMES:
-            raise invalid_parameter(OWNER, "matrix", " or ".join(map(repr, GAMES)), matrix)
+        require_one_of(OWNER, "matrix", MATRIX_PLAYERS, matrix)
         if matrix == "factored":
-            alpha, theta = FactoredPlay.weights(alpha, theta)
+            # the paper's weights are for a C that sums to 1, the factored game's for one in [0, 1]
+            alpha = FactoredGame.alpha if alpha is None else alpha
+            theta = FactoredGame.theta if theta is None else theta
         self.options = GameOptions.resolve(
             shape, K, alpha, theta, delta, confidence=confidence, observations=observations, horizon=horizon,
-            eta_confidence=eta_confidence, eta_matrix=eta_matrix, tolerance=tolerance,
+            eta_confidence=eta_confidence, eta_matrix=eta_matrix, tol=tol,
         )  # fmt: skip
         self.matrix = matrix
         self.rounds = 0
-        self.game: Any = GAMES[matrix][0](self.options)
+        self.game: ExactGame | FactoredGame = _new_game(self.options, matrix)
 
     def learn_one(self, i: int, j: int, o: float) -> Self:
-        """One round: the value ``o``, on [-1, 1], was seen at row ``i`` and column ``j``."""
+        """One round: the value ``o``, on [-1, 1], was observed at row ``i`` and column ``j``."""
         return self.learn_many([i], [j], [o])
 
     def learn_many(self, rows: ArrayLike, cols: ArrayLike, values: ArrayLike) -> Self:
@@ -125,42 +102,67 @@ class OnlineDualDescent:
         self.rounds += len(cells[0])
         return self
 
-    @property
-    def average(self) -> Array:
-        """C-bar, the mean of the confidences played, on the player's own scale (adds up to 1 on the simplex; "mmw")."""
-        average: Array = self.game.average
-        return average
-
     def confidence(self) -> Confidence:
         """C-bar in [0, 1]: min(1, e^H(C-bar) C-bar_x) with the entropy, C-bar_x (m + n)^(3/2) on the cube.
 
         With the entropy it is relative to the support found so far: 1 everywhere before a round was played.
         """
-        confidence: Confidence = self.game.confidence()
-        return confidence
+        return self.game.confidence()
+
+    @property
+    def average(self) -> Array:
+        """C-bar, the mean of the C_t, on the confidence player's own scale (sums to 1 on the simplex; "mmw")."""
+        return self._exact_game("average").average
 
     def predict(self, rows: ArrayLike, cols: ArrayLike) -> Array:
-        """The middle of the two completions, averaged over rounds, at the given cells; on [-1, 1]."""
-        values: Array = self.game.predict(as_indices("rows", rows), as_indices("cols", cols))
-        return values
+        """The midpoint of the two completions, averaged over rounds, at the given cells; on [-1, 1] ("mmw")."""
+        return self._exact_game("predict").predict(as_indices("rows", rows), as_indices("cols", cols))
 
-    def regret(self) -> Any:
-        """Both players' regret so far against the best fixed decision in hindsight, beside the theorem's bounds."""
-        return self.game.regret()
+    def regret(self) -> GameRegret:
+        """Both players' regret so far against the best fixed decisions, beside the theorem's bounds ("mmw")."""
+        return self._exact_game("regret").regret()
+
+    def _exact_game(self, asked: str) -> ExactGame:
+        if isinstance(self.game, ExactGame):
+            return self.game
+        raise InputError(
+            f"{asked} needs matrix='mmw': with matrix='factored' no m x n array is formed and values are not looked at."
+        )
 
     def state(self) -> dict[str, Any]:
         """The whole game as numbers, words and arrays; :meth:`from_state` goes on from it to the bit."""
-        return {**self.game.state(), "matrix": self.matrix, "rounds": self.rounds}
+        own = {f"{STATE_PREFIX}{name}": array for name, array in self.game.state().items()}
+        return {"matrix": self.matrix, "rounds": self.rounds, **self.options.as_scalars(), **own}
 
     @classmethod
-    def from_state(cls, state: Mapping[str, Any]) -> OnlineDualDescent:
-        """The game that ``state`` describes."""
-        game = cls.__new__(cls)
-        game.matrix, game.rounds = str(state["matrix"]), int(state["rounds"])
-        game.game = GAMES[game.matrix][1](state)
-        game.options = GameOptions.from_scalars(state)
-        return game
+    def from_state(cls, state: Mapping[str, Any]) -> Self:
+        """The game that had this :meth:`state`."""
+        odd = cls.__new__(cls)
+        odd.matrix, odd.rounds = str(state["matrix"]), int(state["rounds"])
+        odd.options = GameOptions.from_scalars(state)
+        own = {name.removeprefix(STATE_PREFIX): state[name] for name in state if name.startswith(STATE_PREFIX)}
+        odd.game = _new_game(odd.options, odd.matrix).restore(own)
+        return odd
 
     def __repr__(self) -> str:
         m, n = self.options.shape
         return f"OnlineDualDescent({m} x {n}, {self.options.confidence}, {self.matrix}, after {self.rounds} rounds)"
+
+
+def _new_game(options: GameOptions, matrix: str) -> ExactGame | FactoredGame:
+    """The game before its first round; the factored one refuses options that it has no use for."""
+    if matrix == "mmw":
+        return ExactGame(options)
+    if options.observations != "zero":
+        raise invalid_parameter(OWNER, "observations", "'zero' with matrix='factored'", options.observations)
+    for name in ("horizon", "eta_confidence"):
+        if getattr(options, name) is not None:
+            raise invalid_parameter(OWNER, name, "None with matrix='factored'", getattr(options, name))
+    return FactoredGame(
+        options.shape,
+        options.K,
+        options.alpha,
+        options.theta,
+        confidence_player=options.confidence,
+        eta=FactoredGame.eta if options.eta_matrix is None else options.eta_matrix,
+    )

@@ -1,24 +1,118 @@
-"""The online game with thin factors: a step costs nothing of size m x n, and C is never formed."""
+"""The online game with thin factors: no step costs O(mn), and C is never formed.
+
+:class:`FactoredGame` plays it, :class:`FactoredGameConfidence` is its confidence at one moment. The loops over
+observations are in ``kernels/factored_descent.py``.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from surefill.arrays import size_needed, with_capacity
+from surefill.arrays import Array, Indices, row_blocks, size_needed, with_capacity
 from surefill.data.checks import as_indices
-from surefill.errors import InputError, invalid_parameter, is_number, is_seed
+from surefill.errors import InputError, invalid_parameter, is_seed
 from surefill.kernels.counter_random import stream_key
-from surefill.kernels.game_play import COLS, ROWS, TIME, GameRules, GameState, grow, play
-from surefill.online.game_confidence import StreamConfidence, payoff
+from surefill.kernels.factored_descent import (
+    N_COLS,
+    N_OBSERVED,
+    N_ROWS,
+    GameParameters,
+    GameState,
+    averages_at,
+    grow,
+    play,
+)
+from surefill.online.parameters import SETTINGS, require_one_of, require_positive
+from surefill.spaces.confidence_matrix import some_cells
 
 RANDOM_STREAM = 1
-MOST_SUMMED = 20_000_000
+"""Number of this game's random stream; a :class:`StreamingCompleter` uses others of the same seed."""
 
-State = dict[str, Any]
+SNAPSHOT_DECAY = 0.2
+INIT_NOISE = 0.5
+SNAPSHOT_INTERVAL = 6
+
+MAX_SUMMED_CELLS = 20_000_000
+"""Cells up to which sums over all of them are exact: a few seconds at some 10^7 cells a second."""
+
+SAMPLED_CELLS = 4_000_000
+"""Cells sampled for the coverage beyond that; the standard error of the mean is then at most 0.5 / 2000."""
+
+
+@dataclass(frozen=True, eq=False)
+class FactoredGameConfidence:
+    """C_x = exp(-alpha max(Mbar_x, 0)), or clip(1 - alpha Mbar_x, 0, 1) for "cube": 1 is a cell known for certain.
+
+    Mbar_x is the exponentially weighted average of the adversary's snapshots since row and column appeared.
+    """
+
+    _state: GameState
+    _parameters: GameParameters
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(m, n)."""
+        return int(self._state.counters[N_ROWS]), int(self._state.counters[N_COLS])
+
+    def adversary_at(self, rows: ArrayLike, cols: ArrayLike) -> Array:
+        """Mbar at the cells (rows[t], cols[t])."""
+        i, j = (np.ascontiguousarray(np.atleast_1d(index), dtype=np.int64) for index in (rows, cols))
+        for name, index, size in (("rows", i, self.shape[0]), ("cols", j, self.shape[1])):
+            # the kernel does not check bounds
+            if index.size and not (index.min() >= 0 and index.max() < size):
+                raise InputError(f"{name} must be from 0 to {size - 1}.")
+        out = np.empty(len(i))
+        averages_at(i, j, self._state, self._parameters, out)
+        return out
+
+    def at(self, rows: ArrayLike, cols: ArrayLike) -> Array:
+        """C at the cells (rows[t], cols[t])."""
+        return self._best_confidence(self.adversary_at(rows, cols))
+
+    def block(self, rows: ArrayLike, cols: ArrayLike) -> Array:
+        """C at every pair of the given rows and columns, len(rows) x len(cols)."""
+        i, j = np.asarray(rows), np.asarray(cols)
+        return self.at(np.repeat(i, len(j)), np.tile(j, len(i))).reshape(len(i), len(j))
+
+    def dense(self) -> Array:
+        """All m x n of it; only for matrices small enough to hold."""
+        return self.block(np.arange(self.shape[0]), np.arange(self.shape[1]))
+
+    @property
+    def coverage(self) -> float:
+        """|C|, the sum of all confidences; estimated from four million sampled cells beyond 20 million."""
+        m, n = self.shape
+        if m * n > MAX_SUMMED_CELLS:
+            return float(m) * n * float(self.at(*some_cells(self.shape, SAMPLED_CELLS)).mean())
+        return float(sum(self.block(np.arange(m)[rows], np.arange(n)).sum() for rows in row_blocks(m, n)))
+
+    def payoff(self, rows: Indices, cols: Indices) -> float:
+        """F(Mbar) = mean_x max_c [H(c) - alpha c Mbar_x] + alpha theta mean over the given cells of Mbar_x^2."""
+        (m, n), game = self.shape, self._parameters
+        total = 0.0
+        for block in row_blocks(m, n):
+            i, j = (index.ravel() for index in np.meshgrid(np.arange(m)[block], np.arange(n), indexing="ij"))
+            M = self.adversary_at(i, j)
+            c = self._best_confidence(M)
+            above, below = np.maximum(M, 0.0), np.minimum(M, 0.0)
+            best = np.exp(-game.alpha * above) if game.entropic else c * (1.0 - c / 2 - game.alpha * above)
+            # c = 1 where Mbar < 0, and H(1) is in ``best`` already
+            total += float((best - game.alpha * below).sum())
+        mean_square = float((self.adversary_at(rows, cols) ** 2).mean())
+        return total / (float(m) * n) + game.alpha * game.theta * mean_square
+
+    def _best_confidence(self, M: Array) -> Array:
+        above = self._parameters.alpha * np.maximum(M, 0.0)
+        return np.asarray(np.exp(-above) if self._parameters.entropic else np.maximum(0.0, 1.0 - above))
+
+    def __repr__(self) -> str:
+        m, n = self.shape
+        return f"FactoredGameConfidence({m} x {n})"
 
 
 @dataclass
@@ -29,29 +123,30 @@ class FactoredGame:
     are taken to be zero and M is half the difference of two completions, so values play no part. C ranges over
     [0, 1]^X, relative to a cell that is known for certain; M = U V' over |u_i|^2, |v_j|^2 <= K, of limited rank.
 
-    - Confidence player: against the averaged adversary Mbar its best answer is C_x = exp(-alpha Mbar_x) for the
+    - Confidence player: its best response to the averaged adversary Mbar is C_x = exp(-alpha Mbar_x) for the
       entropy H(c) = c (1 - log c), max(0, 1 - alpha Mbar_x) for "cube", H(c) = c - c^2 / 2; 1 where Mbar_x <= 0.
-      Mbar is held as ``snapshots`` of (U, V), the recent ones weighing more: what mirror descent with a constant
-      step leaves. One low-rank adversary alone is no equilibrium; their average is.
-    - Matrix player: per observation ``pairs`` cells drawn uniformly push up C_x M_x, an unbiased estimate of its
-      gradient, and as many cells from a uniform sample of all those observed so far pull M_x^2 to zero, each by
-      an exact proximal step. The sample of ``memory`` cells is what keeps old observations in force, whatever
-      their order.
+      Mbar is the exponentially weighted average of ``n_snapshots`` of (U, V), which is what mirror descent with a
+      constant step size computes. A single low-rank adversary is no equilibrium; the average is.
+    - Matrix player: per observation ``batch_size`` cells drawn uniformly take a gradient step on C_x M_x, an unbiased
+      estimate of its gradient, and as many from a uniform sample of all cells observed so far (reservoir sampling)
+      take an exact proximal step on M_x^2. The reservoir keeps old observations in force, whatever their order.
 
-    One observation costs O(pairs rank snapshots); memory is O((m + n) rank snapshots + memory). Random numbers
-    are a hash of the seed and the time, so batches of any size give the same state to the bit. What is
-    guaranteed: Mbar is in the max-norm ball, and its payoff bounds the game's value from above. That it is near
-    the value is measured, not certified (docs/mathematics.md, "Streams"). Two completions with their own values
-    are not offered here.
+    One observation costs O(batch_size rank n_snapshots); memory is O((m + n) rank n_snapshots + reservoir_size).
+    Random numbers are a hash of the seed and the number of observations, so batches of any size give the same state to
+    the bit. What is guaranteed: Mbar is in the max-norm ball, and its payoff bounds the game's value from above. That
+    it is near the value is measured, not certified (docs/mathematics.md, "Streams"). Two completions with their own
+    values are not offered here.
 
     Parameters
     ----------
     shape : (m, n), or None to start empty; rows and columns beyond it are added as they are observed.
-    K, alpha, theta : max-norm, weight of the deviation, weight of the observations. The paper normalises C to sum
+    K, alpha, theta : max-norm, weight of the disagreement, weight of the observations. The paper normalises C to sum
         to 1, so its theta is this one divided by the mean of C.
     rank : of the adversary; twice that of the matrix to be completed is what the theorem needs.
     confidence_player : "entropy" or "cube".
-    step, pairs, snapshots, memory : step size, cells pushed and pulled per observation, snapshots and cells kept.
+    eta : step size of the matrix player.
+    batch_size : cells of each kind sampled per observation.
+    n_snapshots, reservoir_size : snapshots and observed cells kept.
     random_state : same seed, same result.
 
     Examples
@@ -71,135 +166,134 @@ class FactoredGame:
     theta: float = 1.0
     rank: int = 8
     confidence_player: str = "entropy"
-    step: float = 0.1
-    pairs: int = 32
-    snapshots: int = 8
-    memory: int = 1 << 20
+    eta: float = 0.1
+    batch_size: int = 32
+    n_snapshots: int = 8
+    reservoir_size: int = 1 << 20
     random_state: int = 0
 
     def __post_init__(self) -> None:
         self._validate()
-        slots = 1 + self.snapshots
+        slots = 1 + self.n_snapshots
         self._state = GameState(
             U=np.zeros((0, slots, self.rank), np.float32),
             V=np.zeros((0, slots, self.rank), np.float32),
-            born_rows=np.zeros(0, np.int64),
-            born_cols=np.zeros(0, np.int64),
-            centre=np.ones((2, self.rank)),
-            sample=np.zeros((0, 2), np.int64),
-            clock=np.zeros(5, np.int64),
+            row_start=np.zeros(0, np.int64),
+            col_start=np.zeros(0, np.int64),
+            mean_factors=np.ones((2, self.rank)),
+            reservoir=np.zeros((0, 2), np.int64),
+            counters=np.zeros(5, np.int64),
         )
         if self.shape is not None:
-            self._make_room(*self.shape, 0)
-            grow(*self.shape, self._state, self._rules)
+            self._allocate(*self.shape, 0)
+            grow(*self.shape, self._state, self._parameters)
 
     def _validate(self) -> None:
-        for name in ("K", "alpha", "theta", "step"):
-            given = getattr(self, name)
-            if not (is_number(given) and 0 < given < np.inf):
-                raise invalid_parameter("FactoredGame", name, "a number above 0", given)
-        for name in ("rank", "pairs", "snapshots", "memory"):
+        owner = "FactoredGame"
+        require_positive(owner, K=self.K, alpha=self.alpha, theta=self.theta, eta=self.eta)
+        for name in ("rank", "batch_size", "n_snapshots", "reservoir_size"):
             given = getattr(self, name)
             if not (is_seed(given) and given >= 1):
-                raise invalid_parameter("FactoredGame", name, "a whole number of at least 1", given)
-        if self.confidence_player not in ("entropy", "cube"):
-            raise invalid_parameter("FactoredGame", "confidence_player", "'entropy' or 'cube'", self.confidence_player)
+                raise invalid_parameter(owner, name, "a whole number of at least 1", given)
+        require_one_of(owner, "confidence_player", SETTINGS, self.confidence_player)
         if not is_seed(self.random_state):
-            raise invalid_parameter("FactoredGame", "random_state", "a whole number of at least 0", self.random_state)
+            raise invalid_parameter(owner, "random_state", "a whole number of at least 0", self.random_state)
         if self.shape is not None and not (len(self.shape) == 2 and all(is_seed(size) and size for size in self.shape)):
-            raise invalid_parameter("FactoredGame", "shape", "two whole numbers of at least 1, or None", self.shape)
+            raise invalid_parameter(owner, "shape", "two whole numbers of at least 1, or None", self.shape)
 
     @property
-    def _rules(self) -> GameRules:
-        return GameRules(
+    def _parameters(self) -> GameParameters:
+        return GameParameters(
             alpha=float(self.alpha),
             theta=float(self.theta),
             K=float(self.K),
-            step=float(self.step),
-            decay=0.2,
-            spread=0.5,
-            pairs=int(self.pairs),
-            pace=6,
-            memory=int(self.memory),
+            eta=float(self.eta),
+            decay=SNAPSHOT_DECAY,
+            init_noise=INIT_NOISE,
+            batch_size=int(self.batch_size),
+            snapshot_interval=SNAPSHOT_INTERVAL,
+            reservoir_size=int(self.reservoir_size),
             entropic=self.confidence_player == "entropy",
             key=stream_key(int(self.random_state), RANDOM_STREAM),
         )
 
-    def learn(self, rows: ArrayLike, cols: ArrayLike, values: ArrayLike | None = None) -> NDArray[np.float64]:
+    def learn(self, rows: ArrayLike, cols: ArrayLike, values: ArrayLike | None = None) -> Array:
         """Observe the cells in order; returns C at each as it was before, 0 where its row or column was new.
 
-        ``values`` are accepted, for every player is given them, and play no part in the single-matrix game.
+        ``values`` are accepted, as by every game, and not used.
         """
         i, j = as_indices("rows", rows), as_indices("cols", cols)
         if len(i) != len(j) or (values is not None and np.shape(values) != i.shape):
             raise InputError("rows, cols and values must have one item per observation.")
-        self._make_room(size_needed(i, self._state.clock[ROWS]), size_needed(j, self._state.clock[COLS]), len(i))
-        before = np.empty(len(i))
-        play(i, j, self._state, self._rules, before)
-        return before
+        m, n = self.current_shape
+        self._allocate(size_needed(i, m), size_needed(j, n), len(i))
+        confidence = np.empty(len(i))
+        play(i, j, self._state, self._parameters, confidence)
+        return confidence
 
-    def _make_room(self, m: int, n: int, new: int) -> None:
+    def _allocate(self, m: int, n: int, n_new: int) -> None:
+        """Make the arrays large enough for m rows, n columns and so many new observations."""
         state = self._state
-        needed = min(int(state.clock[TIME]) + new, self.memory)
+        held = min(self.n_observed + n_new, self.reservoir_size)
         self._state = state._replace(
             U=with_capacity(state.U, m),
             V=with_capacity(state.V, n),
-            born_rows=with_capacity(state.born_rows, m),
-            born_cols=with_capacity(state.born_cols, n),
-            sample=with_capacity(state.sample, needed)[: self.memory],
+            row_start=with_capacity(state.row_start, m),
+            col_start=with_capacity(state.col_start, n),
+            reservoir=with_capacity(state.reservoir, held)[: self.reservoir_size],
         )
 
     @property
     def n_observed(self) -> int:
         """How many observations were learnt."""
-        return int(self._state.clock[TIME])
+        return int(self._state.counters[N_OBSERVED])
 
     @property
-    def present(self) -> tuple[int, int]:
+    def current_shape(self) -> tuple[int, int]:
         """Rows and columns there are now."""
-        return int(self._state.clock[ROWS]), int(self._state.clock[COLS])
+        return int(self._state.counters[N_ROWS]), int(self._state.counters[N_COLS])
 
-    def confidence(self) -> StreamConfidence:
+    def confidence(self) -> FactoredGameConfidence:
         """C as it is now; what is learnt later leaves it unchanged."""
-        (m, n), state = self.present, self._state
+        (m, n), state = self.current_shape, self._state
         copied = state._replace(
             U=state.U[:m].copy(),
             V=state.V[:n].copy(),
-            born_rows=state.born_rows[:m].copy(),
-            born_cols=state.born_cols[:n].copy(),
-            clock=state.clock.copy(),
+            row_start=state.row_start[:m].copy(),
+            col_start=state.col_start[:n].copy(),
+            counters=state.counters.copy(),
         )
-        return StreamConfidence(copied, self._rules)
+        return FactoredGameConfidence(copied, self._parameters)
 
-    def confidence_at(self, rows: NDArray[np.int64], cols: NDArray[np.int64]) -> NDArray[np.float64]:
-        """C at the cells as it is now, nothing copied."""
-        return StreamConfidence(self._state, self._rules).at(rows, cols)
+    def confidence_at(self, rows: Indices, cols: Indices) -> Array:
+        """C at the cells as it is now, without a copy of the factors."""
+        return FactoredGameConfidence(self._state, self._parameters).at(rows, cols)
 
     def payoff(self) -> float:
-        """The objective at Mbar and its best C, an upper bound on the game's value; by summing over all m x n cells."""
-        m, n = self.present
-        if m * n > MOST_SUMMED or not self.n_observed:
+        """The objective at Mbar and its best C, an upper bound on the game's value; a sum over all m x n cells."""
+        m, n = self.current_shape
+        if m * n > MAX_SUMMED_CELLS or not self.n_observed:
             raise InputError(
-                f"the payoff is summed over all cells, from one observation on and up to {MOST_SUMMED:,} cells; "
+                f"the payoff is summed over all cells, from one observation on and up to {MAX_SUMMED_CELLS:,} cells; "
                 f"there are {self.n_observed} observations and {m} x {n} cells."
             )
-        held = self._state.sample[: min(self.n_observed, self.memory)]
-        return payoff(self.confidence(), held[:, 0], held[:, 1])
+        held = self._state.reservoir[: min(self.n_observed, self.reservoir_size)]
+        return self.confidence().payoff(held[:, 0], held[:, 1])
 
-    def state(self) -> State:
-        """Everything the game remembers, as arrays cut to what is in use."""
-        (m, n), held = self.present, min(self.n_observed, self.memory)
-        sizes = {"U": m, "V": n, "born_rows": m, "born_cols": n, "sample": held}
+    def state(self) -> dict[str, Any]:
+        """The whole state, as arrays without their spare capacity."""
+        (m, n), held = self.current_shape, min(self.n_observed, self.reservoir_size)
+        sizes = {"U": m, "V": n, "row_start": m, "col_start": n, "reservoir": held}
         return {name: array[: sizes.get(name)].copy() for name, array in self._state._asdict().items()}
 
-    def restore(self, state: State) -> Self:
-        """Go on from a :meth:`state` of a game with the same parameters; returns the game itself."""
+    def restore(self, state: Mapping[str, Any]) -> Self:
+        """Go on from a :meth:`state` of a game with the same parameters, to the bit; returns the game itself."""
         restored = GameState(
-            **{name: np.array(state[name], fresh.dtype) for name, fresh in self._state._asdict().items()}
+            **{name: np.array(state[name], empty.dtype) for name, empty in self._state._asdict().items()}
         )
-        m, n, t = (int(restored.clock[place]) for place in (ROWS, COLS, TIME))
-        slots = 1 + self.snapshots, self.rank
-        expected = ((m, *slots), (n, *slots), (m,), (n,), (2, self.rank), (min(t, self.memory), 2), (5,))
+        m, n, t = (int(restored.counters[index]) for index in (N_ROWS, N_COLS, N_OBSERVED))
+        slots = 1 + self.n_snapshots, self.rank
+        expected = ((m, *slots), (n, *slots), (m,), (n,), (2, self.rank), (min(t, self.reservoir_size), 2), (5,))
         if tuple(array.shape for array in restored) != expected:
             raise InputError("this state belongs to a game with other parameters.")
         self._state = restored

@@ -1,11 +1,12 @@
-"""The online game's parameters: the paper's weights and steps, and its regret bounds with every constant in sight.
+"""Parameters of the online game: the paper's weights and step sizes, its regret bounds, and the checked options.
 
-The paper bounds regrets up to O(.). Both players are mirror descent, for which one derivation (docs/mathematics.md,
-"The online game") gives, with a divergence of at most D from the start and a local gradient norm of at most sqrt(G),
+The paper states its regret bounds up to O(.). Both players are mirror descent, for which one derivation
+(docs/mathematics.md, "The online game") gives every constant: with a Bregman divergence of at most D from the start
+and a squared local norm of the gradients of at most G,
 
-    regret(T) <= D / eta + eta G T + drift T    as long as eta <= largest_step,
+    regret(T) <= D / eta + eta G T + floor_cost T    for eta <= max_step,
 
-so that eta = sqrt(D / (G T)) gives 2 sqrt(D G T): the paper's steps.
+so that eta = sqrt(D / (G T)), the paper's step size, gives 2 sqrt(D G T) + floor_cost T.
 """
 
 from __future__ import annotations
@@ -20,34 +21,66 @@ import numpy as np
 from surefill.errors import invalid_parameter, is_number
 
 SETTINGS = ("entropy", "cube")
-"""H(C) = -sum C log C on the simplex, and H(C) = |C| on the cube [0, (m + n)^(-3/2)]."""
+"""The paper's two settings: H(C) = -sum C log C on the simplex, and H(C) = |C|_1 on [0, (m + n)^(-3/2)]^X."""
+
+OBSERVATIONS = ("values", "zero")
+"""What a round compares the matrices with: the observed value, or zero (then one matrix is enough)."""
+
+OWNER = "OnlineDualDescent"
+"""The class whose parameters :class:`GameOptions` checks, for error messages."""
+
+SMALLEST_LOG_CELLS = 1e-9
+"""Lower limit of log(mn), which is 0 for a 1 x 1 matrix, where a step size would be 0 / 0."""
+
+ROUNDING = 1e-12
+"""Relative rounding error by which a step size computed as max_step may exceed it."""
 
 
 @dataclass(frozen=True)
 class RegretConstants:
-    """regret(T) <= diameter / eta + eta gradient T + drift T, if eta <= largest_step."""
+    """regret(T) <= divergence / eta + eta squared_gradient T + floor_cost T, if eta <= max_step."""
 
-    diameter: float
-    gradient: float
-    drift: float
-    largest_step: float
+    divergence: float
+    squared_gradient: float
+    floor_cost: float
+    max_step: float
 
     def step(self, horizon: float) -> float:
-        """sqrt(diameter / (gradient T)), the step that makes the bound smallest after T rounds."""
-        return math.sqrt(self.diameter / (self.gradient * horizon))
+        """sqrt(divergence / (squared_gradient T)), the step size that makes the bound smallest after T rounds."""
+        return math.sqrt(self.divergence / (self.squared_gradient * horizon))
 
     def bound(self, rounds: int, eta: float) -> float:
-        """The bound after ``rounds`` rounds with steps ``eta``; infinite where eta is too long for the proof."""
+        """The bound after ``rounds`` rounds with step size ``eta``; infinite where eta is too large for the proof."""
         if rounds == 0:
             return 0.0
-        if eta > self.largest_step * (1 + 1e-12):
+        if eta > self.max_step * (1 + ROUNDING):
             return math.inf
-        return self.diameter / eta + (eta * self.gradient + self.drift) * rounds
+        return self.divergence / eta + (eta * self.squared_gradient + self.floor_cost) * rounds
 
     @property
     def shortest_horizon(self) -> float:
-        """The rounds from which :meth:`step` is short enough for the proof."""
-        return self.diameter / (self.gradient * self.largest_step**2)
+        """The smallest T for which :meth:`step` is at most ``max_step``."""
+        return self.divergence / (self.squared_gradient * self.max_step**2)
+
+
+def entropy_constants(shape: tuple[int, int], alpha: float) -> RegretConstants:
+    """D_R^2 = log(mn), G_R = beta + 2 alpha with beta = 2 log(mn), and 4 alpha e / (mn) a round for the floor on C."""
+    cells = shape[0] * shape[1]
+    log_cells = max(math.log(cells), SMALLEST_LOG_CELLS)
+    G = 2 * log_cells + 2 * alpha
+    return RegretConstants(log_cells, G**2, 4 * alpha * math.e / cells, 1 / G)
+
+
+def cube_constants(shape: tuple[int, int], alpha: float) -> RegretConstants:
+    """D_R^2 = mn / (2 (m + n)^3), G_R^2 = (1 + 2 alpha)^2 mn, for every step size."""
+    cells = shape[0] * shape[1]
+    return RegretConstants(cells / (2 * sum(shape) ** 3), (1 + 2 * alpha) ** 2 * cells, 0.0, math.inf)
+
+
+def matrix_constants(shape: tuple[int, int], K: float, theta: float) -> RegretConstants:
+    """D = K (m + n) log(2p), G = 4 K (1 + 8 theta)^2, p = 2 (m + n), for step sizes up to 1 / (1 + 4 theta)."""
+    size = sum(shape)
+    return RegretConstants(K * size * math.log(4 * size), 4 * K * (1 + 8 * theta) ** 2, 0.0, 1 / (1 + 4 * theta))
 
 
 @dataclass(frozen=True)
@@ -65,64 +98,33 @@ def game_weights(delta: float, shape: tuple[int, int], setting: str) -> GameWeig
     >>> round(weights.alpha, 3), round(weights.theta, 3)
     (3.162, 400.0)
     """
-    if not 0 < delta < math.inf:
-        raise invalid_parameter("game_weights", "delta", "a positive finite number", delta)
+    require_positive("game_weights", delta=delta)
     return GameWeights(delta ** (-1 / 6), 4 * delta ** (-2 / 3) * largest_confidence(shape, setting))
 
 
 def largest_confidence(shape: tuple[int, int], setting: str) -> float:
-    """The paper's D, a bound on |C|: 1 on the simplex, sqrt(m + n) on the cube."""
-    require_setting("largest_confidence", setting)
+    """The paper's D, a bound on |C|_1: 1 on the simplex, sqrt(m + n) on the cube."""
+    require_one_of("largest_confidence", "confidence", SETTINGS, setting)
     return 1.0 if setting == "entropy" else math.sqrt(sum(shape))
 
 
-def entropy_constants(shape: tuple[int, int], alpha: float) -> RegretConstants:
-    """D_R^2 = log(mn), G_R = beta + 2 alpha with beta = 2 log(mn), and 4 alpha e / (mn) for the floor on C."""
-    cells = shape[0] * shape[1]
-    size = max(math.log(cells), 1e-9)
-    G = 2 * size + 2 * alpha
-    return RegretConstants(size, G**2, 4 * alpha * math.e / cells, 1 / G)
-
-
-def cube_constants(shape: tuple[int, int], alpha: float) -> RegretConstants:
-    """D_R^2 = mn / (2 (m + n)^3), G_R^2 = (1 + 2 alpha)^2 mn; any step will do."""
-    cells = shape[0] * shape[1]
-    return RegretConstants(cells / (2 * sum(shape) ** 3), (1 + 2 * alpha) ** 2 * cells, 0.0, math.inf)
-
-
-def matrix_constants(shape: tuple[int, int], K: float, theta: float) -> RegretConstants:
-    """D = K (m + n) log(2p), G = 4 K (1 + 8 theta)^2, p = 2 (m + n), for steps of at most 1 / (1 + 4 theta)."""
-    size = sum(shape)
-    return RegretConstants(K * size * math.log(4 * size), 4 * K * (1 + 8 * theta) ** 2, 0.0, 1 / (1 + 4 * theta))
-
-
 def rounds_needed(delta: float, shape: tuple[int, int], K: float, setting: str) -> int:
-    """The rounds T from which B_T / T <= alpha theta delta, the theorem's T = O~(delta^-2 K^2 (m + n)).
+    """The smallest T with B_T / T <= alpha theta delta, the theorem's T = O~(delta^-2 K^2 (m + n)).
 
-    B_T is the larger of the confidence player's bound and alpha times the matrix player's, at their best steps.
+    B_T is the larger of the confidence player's bound and alpha times the matrix player's, at their best step sizes.
     """
     weights = game_weights(delta, shape, setting)
     alpha, theta = weights.alpha, weights.theta
     target = alpha * theta * delta
     confidence = (entropy_constants if setting == "entropy" else cube_constants)(shape, alpha)
     matrix = matrix_constants(shape, K, theta)
-    needed = 4 * alpha**2 * matrix.diameter * matrix.gradient / target**2
-    room = target - confidence.drift
-    if room <= 0:
+    allowed = target - confidence.floor_cost
+    if allowed <= 0:
         raise invalid_parameter("rounds_needed", "delta", "larger: the floor on C alone exceeds it", delta)
-    return math.ceil(max(needed, 4 * confidence.diameter * confidence.gradient / room**2, matrix.shortest_horizon))
-
-
-def require_setting(owner: str, setting: str) -> None:
-    """Refuse what is neither of the two settings."""
-    if setting not in SETTINGS:
-        raise invalid_parameter(owner, "confidence", " or ".join(map(repr, SETTINGS)), setting)
-
-
-OBSERVATIONS = ("values", "zero")
-"""What a round compares the matrices with: the observed value, or zero (then one matrix is enough)."""
-
-OWNER = "OnlineDualDescent"
+    # 2 sqrt(D G T) <= target T  <=>  T >= 4 D G / target^2, for each player
+    for_matrix = 4 * alpha**2 * matrix.divergence * matrix.squared_gradient / target**2
+    for_confidence = 4 * confidence.divergence * confidence.squared_gradient / allowed**2
+    return math.ceil(max(for_matrix, for_confidence, matrix.shortest_horizon))
 
 
 @dataclass(frozen=True)
@@ -138,27 +140,23 @@ class GameOptions:
     horizon: int | None = None
     eta_confidence: float | None = None
     eta_matrix: float | None = None
-    tolerance: float = 1e-8
+    tol: float = 1e-8
 
     @classmethod
     def resolve(
         cls, shape: tuple[int, int], K: float, alpha: float | None, theta: float | None, delta: float, **others: Any
     ) -> GameOptions:
         """Checked options; where alpha or theta is None, the paper's for ``delta``."""
-        if len(shape) != 2 or min(shape) < 1:
-            raise invalid_parameter(OWNER, "shape", "two whole numbers of at least 1", shape)
-        if others["confidence"] not in SETTINGS:
-            raise invalid_parameter(OWNER, "confidence", " or ".join(map(repr, SETTINGS)), others["confidence"])
-        if others["observations"] not in OBSERVATIONS:
-            raise invalid_parameter(OWNER, "observations", " or ".join(map(repr, OBSERVATIONS)), others["observations"])
-        _require_positive(delta=delta)
+        require_shape(OWNER, shape)
+        require_one_of(OWNER, "confidence", SETTINGS, others["confidence"])
+        require_one_of(OWNER, "observations", OBSERVATIONS, others["observations"])
+        require_positive(OWNER, delta=delta)
         paper = game_weights(delta, shape, others["confidence"])
         alpha = paper.alpha if alpha is None else alpha
         theta = paper.theta if theta is None else theta
-        _require_positive(K=K, alpha=alpha, theta=theta, tolerance=others["tolerance"])
-        for name in ("horizon", "eta_confidence", "eta_matrix"):
-            if others[name] is not None:
-                _require_positive(**{name: others[name]})
+        optional = {name: others[name] for name in ("horizon", "eta_confidence", "eta_matrix")}
+        given = {name: number for name, number in optional.items() if number is not None}
+        require_positive(OWNER, K=K, alpha=alpha, theta=theta, tol=others["tol"], **given)
         return cls((int(shape[0]), int(shape[1])), float(K), float(alpha), float(theta), **others)
 
     def as_scalars(self) -> dict[str, Any]:
@@ -167,12 +165,25 @@ class GameOptions:
 
     @classmethod
     def from_scalars(cls, scalars: Mapping[str, Any]) -> GameOptions:
-        """The options that :meth:`as_scalars` described, also as arrays without axes; other names are passed over."""
+        """The options that :meth:`as_scalars` described, also as 0-dimensional arrays; other names are ignored."""
         known = {name: np.asarray(scalars[name]).tolist() for name in cls.__dataclass_fields__ if name in scalars}
         return cls(**{**known, "shape": tuple(known["shape"])})
 
 
-def _require_positive(**numbers: Any) -> None:
+def require_shape(owner: str, shape: tuple[int, int]) -> None:
+    """Refuse a shape that is not two whole numbers of at least 1."""
+    if len(shape) != 2 or min(shape) < 1:
+        raise invalid_parameter(owner, "shape", "two whole numbers of at least 1", shape)
+
+
+def require_positive(owner: str, **numbers: Any) -> None:
+    """Refuse the first of the named parameters of ``owner`` that is not a positive finite number."""
     for name, number in numbers.items():
         if not is_number(number) or not 0 < number < math.inf:
-            raise invalid_parameter(OWNER, name, "a positive finite number", number)
+            raise invalid_parameter(owner, name, "a positive finite number", number)
+
+
+def require_one_of(owner: str, name: str, choices: tuple[str, ...], given: str) -> None:
+    """Refuse a parameter of ``owner`` that is none of the choices."""
+    if given not in choices:
+        raise invalid_parameter(owner, name, " or ".join(map(repr, choices)), given)

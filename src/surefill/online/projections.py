@@ -1,24 +1,28 @@
-"""The projection of the matrix player: matrix relative entropy, onto limits of trace, diagonal and entries.
+"""Bregman projections of the online game: onto the simplex for C, onto the constraints of K_X for the matrices.
 
-Every matrix the player meets is the exponential of a diagonal plus a bipartite part,
+**Simplex.** In relative entropy (:func:`project_relative_entropy`) and in Euclidean distance
+(:func:`project_euclidean`), both exact in a few passes.
+
+**Matrices** (:func:`project_matrix_entropy`). Every matrix of the matrix player is the exponential of a diagonal plus a
+bipartite part,
 
     P = exp(H),    H = diag(h) + [[0, B], [B^T, 0]],    h in R^(m + n),  B in R^(m x n),
 
 since it starts at a multiple of the identity, its gradients are bipartite and the multipliers of trace and diagonal are
-diagonal, those of the entries bipartite. So (h, B) is all there is to remember and no logarithm is ever taken.
+diagonal, those of the entries bipartite. So (h, B) is the whole state and no matrix logarithm is computed.
 
-With Y = exp(H) before, one or two blocks P^k and limits tau, K, 1/2,
+With Y = exp(H) the matrix before the projection, one or two blocks P^k and bounds tau, K, 1/2, the minimum of
 
-    min sum_k Delta(P^k, Y^k)    over   sum_k tr P^k <= tau,   P^k_aa <= K,   |P^k_ij| <= 1/2  (i a row, j a column)
+    sum_k Delta(P^k, Y^k)    over   sum_k tr P^k <= tau,   P^k_aa <= K,   |P^k_ij| <= 1/2  (i a row, j a column)
 
-is attained at P^k = exp(H^k - nu I - diag(d^k) - [[0, Z^k], [Z^kT, 0]]), where (nu, d >= 0, Z) minimise
+is attained at P^k = exp(H^k - nu I - diag(d^k) - [[0, Z^k], [Z^kT, 0]]), where (nu, d >= 0, Z) minimise the dual
 
     phi = sum_k tr P^k + nu tau + K sum d + sum |Z|,
 
 a convex function with gradients tau - sum tr P, K - P_aa and sign(Z_ij) - 2 P_ij. nu has a closed form, the log of the
-total trace over tau where that is positive. (d, Z) are found by Newton's method on the coordinates that are positive or
-want to be (projected Newton), the linear system by conjugate gradients; a product with the Hessian costs about three
-products of matrices.
+total trace over tau where that is positive. (d, Z) are found by projected Newton: Newton's method on the coordinates
+that are positive or whose constraint is violated, the linear system by conjugate gradients; a product with the Hessian
+costs about three matrix products.
 """
 
 from __future__ import annotations
@@ -32,6 +36,30 @@ from scipy.linalg import eigh
 from surefill.arrays import Array
 from surefill.errors import InputError, SolverError
 
+MAX_NEWTON_STEPS = 60
+"""Newton steps before giving up; projections start at the last multipliers and converge in far fewer."""
+
+CG_STEPS = 60
+"""Conjugate gradient steps per Newton step at most; an inexact direction is still a descent direction."""
+
+CG_REDUCTION = 0.02
+"""Largest share of the residual that conjugate gradients may leave: a product costs a third of an evaluation."""
+
+CG_SMALLEST_REDUCTION = 1e-6
+"""Smallest share asked for: the next Newton step corrects what is left, and more digits would only cost products."""
+
+ARMIJO = 1e-4
+"""Share of the linear decrease that a step must achieve, the customary constant of the Armijo rule."""
+
+PHI_ROUNDING = 1e-12
+"""Relative rounding error of phi that the Armijo rule forgives."""
+
+MAX_HALVINGS = 40
+"""Step lengths tried, down to 2^-39 of the Newton step."""
+
+EQUAL_EIGENVALUES = 1e-8
+"""Half differences below which sinh(x) / x is 1 to double precision (its error is x^2 / 6)."""
+
 
 def project_relative_entropy(weights: Array, floor: float) -> Array:
     """argmin of sum_x C_x log(C_x / W_x) - C_x + W_x over {sum C = 1, C >= floor}, for W = ``weights`` > 0.
@@ -44,6 +72,7 @@ def project_relative_entropy(weights: Array, floor: float) -> Array:
         raise InputError(f"{flat.size} cells of at least {floor:g} add up to more than 1.")
     free = np.ones(flat.size, dtype=bool)
     scale = 1.0 / flat.sum()
+    # fixing a cell at the floor lowers the scale, so that no cell is ever freed again
     while True:
         low = free & (flat * scale < floor)
         if not low.any():
@@ -57,78 +86,76 @@ def project_relative_entropy(weights: Array, floor: float) -> Array:
 def project_euclidean(point: Array) -> Array:
     """argmin of |C - W|_F over {sum C = 1, C >= 0}, W = ``point``: C_x = max(0, W_x - t), sum C = 1 (Michelot)."""
     flat = point.ravel()
-    kept = flat
+    positive = flat
     while True:
-        shift = (kept.sum() - 1.0) / kept.size
-        above = kept > shift
+        shift = (positive.sum() - 1.0) / positive.size
+        above = positive > shift
         if above.all():
             projected: Array = np.maximum(point - shift, 0.0)
             return projected
-        kept = kept[above]
+        positive = positive[above]
 
 
-MAX_NEWTON_STEPS = 60
-CG_STEPS = 60
-CG_REDUCTION = 0.02
-"""Largest share of the residual that conjugate gradients may leave: a product costs a third of an evaluation."""
-
-
-class Limits(NamedTuple):
-    """sum_k tr P^k <= trace, P^k_aa <= diagonal, |P^k_ij| <= 1/2."""
+class GramBounds(NamedTuple):
+    """sum_k tr P^k <= trace, P^k_aa <= diagonal; |P^k_ij| <= 1/2 always."""
 
     trace: float
     diagonal: float
 
 
-class Bipartite(NamedTuple):
-    """diag(h^k) + [[0, B^k], [B^kT, 0]] for each block k: ``diagonal`` (k, m + n) and ``across`` (k, m, n)."""
+class BipartiteMatrix(NamedTuple):
+    """diag(h^k) + [[0, B^k], [B^kT, 0]] for each block k: ``diagonal`` (k, m + n) and ``off_diagonal`` (k, m, n)."""
 
     diagonal: Array
-    across: Array
+    off_diagonal: Array
 
-    def minus(self, other: Bipartite, shift: float = 0.0) -> Bipartite:
+    def zeros(self) -> BipartiteMatrix:
+        """Zero, of the same shape."""
+        return BipartiteMatrix(np.zeros_like(self.diagonal), np.zeros_like(self.off_diagonal))
+
+    def minus(self, other: BipartiteMatrix, shift: float = 0.0) -> BipartiteMatrix:
         """The difference, less ``shift`` times the identity."""
-        return Bipartite(self.diagonal - other.diagonal - shift, self.across - other.across)
+        return BipartiteMatrix(self.diagonal - other.diagonal - shift, self.off_diagonal - other.off_diagonal)
 
-    def plus(self, other: Bipartite, scale: float) -> Bipartite:
+    def plus(self, other: BipartiteMatrix, scale: float) -> BipartiteMatrix:
         """The sum with ``scale`` times the other."""
-        return Bipartite(self.diagonal + scale * other.diagonal, self.across + scale * other.across)
+        return BipartiteMatrix(self.diagonal + scale * other.diagonal, self.off_diagonal + scale * other.off_diagonal)
 
-    def dot(self, other: Bipartite) -> float:
+    def dot(self, other: BipartiteMatrix) -> float:
         """The inner product of the stored numbers."""
-        return float(np.vdot(self.diagonal, other.diagonal) + np.vdot(self.across, other.across))
+        return float(np.vdot(self.diagonal, other.diagonal) + np.vdot(self.off_diagonal, other.off_diagonal))
 
-    def times(self, other: Bipartite) -> Bipartite:
-        """The product, number by number."""
-        return Bipartite(self.diagonal * other.diagonal, self.across * other.across)
+    def times(self, other: BipartiteMatrix) -> BipartiteMatrix:
+        """The entrywise product."""
+        return BipartiteMatrix(self.diagonal * other.diagonal, self.off_diagonal * other.off_diagonal)
 
-    def largest(self) -> float:
-        """The largest size of a number."""
-        return float(max(np.abs(self.diagonal).max(), np.abs(self.across).max()))
+    def max_abs(self) -> float:
+        """The largest absolute entry."""
+        return float(max(np.abs(self.diagonal).max(), np.abs(self.off_diagonal).max()))
 
 
-class Block:
-    """exp(diag(h) + [[0, B], [B^T, 0]]) of one block, through its eigenvectors."""
+class BlockExponential:
+    """exp(diag(h) + [[0, B], [B^T, 0]]) of one block, by its eigendecomposition."""
 
     def __init__(self, h: Array, B: Array) -> None:
         self.m, n = B.shape
         H = np.zeros((self.m + n, self.m + n), order="F")
-        H[self.m :, : self.m] = B.T
+        H[self.m :, : self.m] = B.T  # eigh reads the lower triangle alone
         H[np.diag_indices_from(H)] = h
-        self.values, vectors = eigh(H, overwrite_a=True, check_finite=False, driver="evr")
-        self.upper, self.lower = vectors[: self.m], vectors[self.m :]
+        self.eigenvalues, vectors = eigh(H, overwrite_a=True, check_finite=False, driver="evr")
+        self.row_vectors, self.col_vectors = vectors[: self.m], vectors[self.m :]
 
-    def marginals(self, values: Array) -> tuple[Array, Array]:
-        """Diagonal and across part of V diag(values) V^T."""
-        diagonal = np.concatenate([self.upper**2 @ values, self.lower**2 @ values])
-        return diagonal, (self.upper * values) @ self.lower.T
+    def parts(self, values: Array) -> tuple[Array, Array]:
+        """Diagonal and off-diagonal block of V diag(values) V^T."""
+        up, low = self.row_vectors, self.col_vectors
+        return np.concatenate([up**2 @ values, low**2 @ values]), (up * values) @ low.T
 
-    def derivative(self, shift: float, diagonal: Array, across: Array) -> tuple[Array, Array]:
-        """Diagonal and across part of the derivative of exp at H - shift I, along diag(diagonal) + [[0, across], .]."""
-        up, low = self.upper, self.lower
-        left = across @ low + diagonal[: self.m, None] * up
-        right = across.T @ up + diagonal[self.m :, None] * low
-        W = (up.T @ left + low.T @ right) * divided_differences(self.values - shift)
+    def derivative(self, shift: float, diagonal: Array, off_diagonal: Array) -> tuple[Array, Array]:
+        """The two parts of the derivative of exp at H - shift I, along diag(diagonal) + [[0, off_diagonal], .]."""
+        up, low = self.row_vectors, self.col_vectors
+        left = off_diagonal @ low + diagonal[: self.m, None] * up
+        right = off_diagonal.T @ up + diagonal[self.m :, None] * low
+        W = (up.T @ left + low.T @ right) * divided_differences(self.eigenvalues - shift)
         up_W, low_W = up @ W, low @ W
         return np.concatenate([np.sum(up_W * up, axis=1), np.sum(low_W * low, axis=1)]), up_W @ low.T
 
@@ -137,137 +164,143 @@ def divided_differences(values: Array) -> Array:
     """(e^a - e^b) / (a - b) for all pairs, e^a where they agree."""
     middle = (values[:, None] + values) / 2
     half = (values[:, None] - values) / 2
+    # (e^a - e^b) / (a - b) = e^middle sinh(half) / half, without cancellation
     ratio = np.ones_like(half)
-    np.divide(np.sinh(half), half, out=ratio, where=np.abs(half) > 1e-8)
+    np.divide(np.sinh(half), half, out=ratio, where=np.abs(half) > EQUAL_EIGENVALUES)
     result: Array = np.exp(middle) * ratio
     return result
 
 
-class Spectrum:
-    """Everything known at one choice of multipliers: the projected matrices, phi, and its derivatives."""
+class DualPoint:
+    """phi at one choice of multipliers (d, Z), nu eliminated: its value, gradient, Hessian, and the matrices P^k.
 
-    def __init__(self, log: Bipartite, multipliers: Bipartite, limits: Limits) -> None:
-        self.multipliers, self.limits = multipliers, limits
+    ``shift`` is nu; ``diagonal`` and ``off_diagonal`` are those of P^k.
+    """
+
+    def __init__(self, log: BipartiteMatrix, multipliers: BipartiteMatrix, bounds: GramBounds) -> None:
+        self.multipliers, self.bounds = multipliers, bounds
         self.log = log.minus(multipliers)
-        self.blocks = [Block(h, B) for h, B in zip(self.log.diagonal, self.log.across, strict=True)]
-        top = max(block.values[-1] for block in self.blocks)
-        total = sum(np.exp(block.values - top).sum() for block in self.blocks)
-        self.shift = max(0.0, top + float(np.log(total / limits.trace)))
-        marginals = [block.marginals(np.exp(block.values - self.shift)) for block in self.blocks]
-        self.diagonal = np.stack([diagonal for diagonal, _ in marginals])
-        self.across = np.stack([across for _, across in marginals])
+        self.blocks = [BlockExponential(h, B) for h, B in zip(self.log.diagonal, self.log.off_diagonal, strict=True)]
+        # the log of the total trace, without overflow
+        top = max(block.eigenvalues[-1] for block in self.blocks)
+        total = sum(np.exp(block.eigenvalues - top).sum() for block in self.blocks)
+        self.shift = max(0.0, top + float(np.log(total / bounds.trace)))
+        parts = [block.parts(np.exp(block.eigenvalues - self.shift)) for block in self.blocks]
+        self.diagonal = np.stack([diagonal for diagonal, _ in parts])
+        self.off_diagonal = np.stack([off_diagonal for _, off_diagonal in parts])
         d, Z = multipliers
-        self.phi = float(self.diagonal.sum() + self.shift * limits.trace + limits.diagonal * d.sum() + np.abs(Z).sum())
+        self.phi = float(self.diagonal.sum() + self.shift * bounds.trace + bounds.diagonal * d.sum() + np.abs(Z).sum())
 
-    def residual(self) -> tuple[Bipartite, Bipartite]:
-        """-(gradient of phi) where it counts, and 1 on the coordinates that Newton may move, 0 on the others.
+    def residual(self) -> tuple[BipartiteMatrix, BipartiteMatrix]:
+        """-(gradient of phi) on the free coordinates, 0 elsewhere; and the indicator of the free coordinates.
 
-        d may move where it is positive or its limit is exceeded, Z where it is not 0 or its limit is exceeded.
+        d is free where it is positive or its constraint is violated, Z where it is not 0 or its constraint is violated.
         """
         d, Z = self.multipliers
-        over = self.diagonal - self.limits.diagonal
-        free_d = (d > 0) | (over > 0)
-        entries = 2 * self.across
-        side = np.where(Z != 0, np.sign(Z), np.sign(entries))
+        excess = self.diagonal - self.bounds.diagonal
+        free_d = (d > 0) | (excess > 0)
+        entries = 2 * self.off_diagonal
+        sign = np.where(Z != 0, np.sign(Z), np.sign(entries))
         free_Z = (Z != 0) | (np.abs(entries) > 1)
-        free = Bipartite(free_d.astype(np.float64), free_Z.astype(np.float64))
-        return Bipartite(over * free_d, (entries - side) * free_Z), free
+        free = BipartiteMatrix(free_d.astype(np.float64), free_Z.astype(np.float64))
+        return BipartiteMatrix(excess * free_d, (entries - sign) * free_Z), free
 
-    def newton_direction(self, residual: Bipartite, free: Bipartite) -> Bipartite:
-        """Hessian of phi (nu eliminated) on the free coordinates, solved for ``residual`` by conjugate gradients."""
-        inverse = self._diagonal_inverse(free)
-        solution = Bipartite(np.zeros_like(residual.diagonal), np.zeros_like(residual.across))
+    def newton_direction(self, residual: BipartiteMatrix, free: BipartiteMatrix) -> BipartiteMatrix:
+        """Hessian of phi on the free coordinates, solved for ``residual`` by preconditioned conjugate gradients."""
+        preconditioner = self._inverse_hessian_diagonal(free)
+        solution = residual.zeros()
         left = residual
-        direction = scaled = inverse.times(left)
+        direction = scaled = preconditioner.times(left)
         strength = left.dot(scaled)
-        goal = max(1e-6, min(CG_REDUCTION, residual.largest())) ** 2 * strength
+        goal = max(CG_SMALLEST_REDUCTION, min(CG_REDUCTION, residual.max_abs())) ** 2 * strength
         for _ in range(CG_STEPS):
-            image = self._hessian(direction).times(free)
+            image = self.hessian_product(direction).times(free)
             curvature = direction.dot(image)
             if curvature <= 0 or strength <= goal:
                 break
             solution = solution.plus(direction, strength / curvature)
             left = left.plus(image, -strength / curvature)
-            scaled = inverse.times(left)
+            scaled = preconditioner.times(left)
             strength, before = left.dot(scaled), strength
             direction = scaled.plus(direction, strength / before)
         return solution
 
-    def _hessian(self, direction: Bipartite) -> Bipartite:
+    def hessian_product(self, direction: BipartiteMatrix) -> BipartiteMatrix:
+        """The Hessian of phi times ``direction``."""
         parts = [
             block.derivative(self.shift, d, Z)
-            for block, d, Z in zip(self.blocks, direction.diagonal, direction.across, strict=True)
+            for block, d, Z in zip(self.blocks, direction.diagonal, direction.off_diagonal, strict=True)
         ]
-        diagonal, across = np.stack([d for d, _ in parts]), 2 * np.stack([Z for _, Z in parts])
+        diagonal, off_diagonal = np.stack([d for d, _ in parts]), 2 * np.stack([Z for _, Z in parts])
         if self.shift > 0:
-            first = np.vdot(self.diagonal, direction.diagonal) + 2 * np.vdot(self.across, direction.across)
-            share = float(first) / self.limits.trace
+            # nu depends on (d, Z): a rank-one term
+            trace = np.vdot(self.diagonal, direction.diagonal) + 2 * np.vdot(self.off_diagonal, direction.off_diagonal)
+            share = float(trace) / self.bounds.trace
             diagonal -= share * self.diagonal
-            across -= 2 * share * self.across
-        return Bipartite(diagonal, across)
+            off_diagonal -= 2 * share * self.off_diagonal
+        return BipartiteMatrix(diagonal, off_diagonal)
 
-    def _diagonal_inverse(self, free: Bipartite) -> Bipartite:
+    def _inverse_hessian_diagonal(self, free: BipartiteMatrix) -> BipartiteMatrix:
         """1 / Hessian_aa by the midpoint rule: Q_aa^2 and 2 (Q_ii Q_jj + Q_ij^2) with Q = exp(H / 2)."""
-        halves = [block.marginals(np.exp((block.values - self.shift) / 2)) for block in self.blocks]
-        diagonal, across = np.stack([q for q, _ in halves]), np.stack([Q for _, Q in halves])
-        m = across.shape[1]
+        halves = [block.parts(np.exp((block.eigenvalues - self.shift) / 2)) for block in self.blocks]
+        diagonal, off_diagonal = np.stack([q for q, _ in halves]), np.stack([Q for _, Q in halves])
+        m = off_diagonal.shape[1]
         outer = diagonal[:, :m, None] * diagonal[:, None, m:]
-        return Bipartite(free.diagonal / diagonal**2, free.across / (2 * (outer + across**2)))
+        return BipartiteMatrix(free.diagonal / diagonal**2, free.off_diagonal / (2 * (outer + off_diagonal**2)))
 
 
 @dataclass(frozen=True, eq=False)
-class Projection:
-    """The projected matrices: their logarithm (h, B), entries across, the multipliers, and the violation left."""
+class MatrixProjection:
+    """The projected matrices: their logarithm (h, B), P_12, the multipliers, and the largest violation left."""
 
-    log: Bipartite
-    across: Array
-    multipliers: Bipartite
-    residual: float
+    log: BipartiteMatrix
+    off_diagonal: Array
+    multipliers: BipartiteMatrix
+    violation: float
     evaluations: int
 
 
-def project(log: Bipartite, limits: Limits, start: Bipartite, tolerance: float) -> Projection:
-    """argmin of sum_k Delta(P^k, exp(H^k)) over the limits, H = ``log``, from the multipliers ``start``.
+def project_matrix_entropy(
+    log: BipartiteMatrix, bounds: GramBounds, start: BipartiteMatrix, tol: float
+) -> MatrixProjection:
+    """argmin of sum_k Delta(P^k, exp(H^k)) over the bounds, H = ``log``, from the multipliers ``start``.
 
-    Ends when no limit is exceeded, and no limit with a multiplier is missed, by more than ``tolerance``.
+    Ends when no constraint is violated, or left slack with a nonzero multiplier, by more than ``tol``.
     """
-    point = Spectrum(log, start, limits)
+    point = DualPoint(log, start, bounds)
     evaluations = 1
     for _ in range(MAX_NEWTON_STEPS):
         residual, free = point.residual()
-        if residual.largest() <= tolerance:
-            found = point.log.minus(zeros_like(log), point.shift)
-            return Projection(found, point.across, point.multipliers, residual.largest(), evaluations)
-        step = point.newton_direction(residual, free)
-        point, used = _search(log, limits, point, step, residual)
+        violation = residual.max_abs()
+        if violation <= tol:
+            found = point.log.minus(log.zeros(), point.shift)
+            return MatrixProjection(found, point.off_diagonal, point.multipliers, violation, evaluations)
+        direction = point.newton_direction(residual, free)
+        point, used = _line_search(log, bounds, point, direction, residual)
         evaluations += used
-    raise SolverError(f"the projection did not reach {tolerance:g}: take smaller steps (eta) or a larger tolerance.")
+    raise SolverError(f"the projection did not reach {tol:g}: take smaller steps (eta) or a larger tol.")
 
 
-def zeros_like(log: Bipartite) -> Bipartite:
-    """No multipliers."""
-    return Bipartite(np.zeros_like(log.diagonal), np.zeros_like(log.across))
-
-
-def _search(
-    log: Bipartite, limits: Limits, point: Spectrum, step: Bipartite, residual: Bipartite
-) -> tuple[Spectrum, int]:
-    """The longest of the steps 1, 1/2, 1/4, ... along the projected Newton direction that lowers phi enough."""
+def _line_search(
+    log: BipartiteMatrix, bounds: GramBounds, point: DualPoint, direction: BipartiteMatrix, residual: BipartiteMatrix
+) -> tuple[DualPoint, int]:
+    """Backtracking on the projected Newton direction: the first of 1, 1/2, 1/4, ... that meets the Armijo rule."""
     length = 1.0
-    for used in range(1, 41):
-        moved = _keep_signs(point, step, length, residual)
-        trial = Spectrum(log, moved, limits)
-        change = moved.minus(point.multipliers)
-        gain = residual.dot(change)
-        if trial.phi <= point.phi - 1e-4 * gain + 1e-12 * abs(point.phi):
+    for used in range(1, MAX_HALVINGS + 1):
+        moved = _step_within_signs(point, direction, length, residual)
+        trial = DualPoint(log, moved, bounds)
+        decrease = residual.dot(moved.minus(point.multipliers))
+        if trial.phi <= point.phi - ARMIJO * decrease + PHI_ROUNDING * abs(point.phi):
             return trial, used
         length /= 2
     raise SolverError("the projection's line search found no descent: take smaller steps (eta).")
 
 
-def _keep_signs(point: Spectrum, step: Bipartite, length: float, residual: Bipartite) -> Bipartite:
-    """Multipliers moved along ``step``, stopped at zero: d stays at least 0, Z on the side where it is or starts."""
-    d, Z = point.multipliers.plus(step, length)
-    old = point.multipliers.across
-    side = np.where(old != 0, np.sign(old), np.sign(residual.across))
-    return Bipartite(np.maximum(d, 0.0), np.where(Z * side > 0, Z, 0.0))
+def _step_within_signs(
+    point: DualPoint, direction: BipartiteMatrix, length: float, residual: BipartiteMatrix
+) -> BipartiteMatrix:
+    """Multipliers moved along ``direction`` and clipped at zero: d >= 0, and Z keeps the sign it has or takes."""
+    d, Z = point.multipliers.plus(direction, length)
+    old = point.multipliers.off_diagonal
+    sign = np.where(old != 0, np.sign(old), np.sign(residual.off_diagonal))
+    return BipartiteMatrix(np.maximum(d, 0.0), np.where(Z * sign > 0, Z, 0.0))

@@ -1,37 +1,211 @@
-"""Simplified ODD: what the paper's experiments ran."""
+"""Simplified ODD, the paper's implementation, and two update functions for its matrix (``matrix-predict``).
+
+C takes mirror steps on r~_t(C) = alpha H(C) - <C, M_t>; M is updated by any :class:`MatrixPredict`, a callable
+(C_t, M_t, cells) -> M_(t+1), ``cells`` the rows and columns observed in the round. <C, M> must measure disagreement:
+larger where less is known. Both given here, :class:`BestResponse` and :class:`GradientAdversary`, are adversaries: M is
+half the difference of two completions, small at the cells observed.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, Self
+from dataclasses import dataclass, field
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import xlogy
 
-from surefill.arrays import Array
+from surefill.arrays import Array, Indices
 from surefill.data.checks import checked_cells
-from surefill.errors import invalid_parameter, is_number, is_seed
-from surefill.online.matrix_predict import Cells, GradientAdversary, MatrixPredict
+from surefill.data.observations import Observations
+from surefill.errors import invalid_parameter, is_seed
+from surefill.online.parameters import require_positive, require_shape
 from surefill.online.projections import project_euclidean
+from surefill.spaces.augmented_lagrangian import Limits
+from surefill.spaces.classes import MaxNorm
 from surefill.spaces.confidence_matrix import DenseConfidence
+from surefill.spaces.spheres import Spheres
+from surefill.spaces.stage import LinearPayoff, Stage
+from surefill.spaces.version_space import VersionSpace
+
+CellIndices = tuple[Indices, Indices]
+"""Rows and columns observed in one round, usually one of each."""
+
+STATE_PREFIX = "predict_"
+"""What the names of the update function's arrays begin with in :meth:`SimplifiedODD.state`."""
+
+
+class MatrixPredict(Protocol):
+    """``matrix-predict`` of the paper's Simplified ODD; it may keep a state of its own.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> matrix_predict: MatrixPredict = GradientAdversary(rank=2)
+    >>> matrix_predict(np.full((2, 2), 0.25), np.zeros((2, 2)), (0, 0)).shape
+    (2, 2)
+    """
+
+    def __call__(self, C: Array, M: Array, cells: CellIndices) -> Array:
+        """M_(t+1) from C_t and M_t after observations at ``cells``."""
+        ...
+
+    def state(self) -> dict[str, Any]:
+        """Its state, as numbers and arrays."""
+        ...
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from a :meth:`state`."""
+        ...
+
+
+@dataclass
+class BestResponse:
+    """M = argmax of <C_t, M> over max-norm(M) <= K, |M_x| <= 1, mean square at most ``beta`` on the cells so far.
+
+    Every ``every`` rounds the factored augmented Lagrangian of rank ``rank`` runs for ``iterations`` from its last
+    iterate; in between the matrix stays. O(mn rank iterations / every) a round on average.
+
+    Examples
+    --------
+    >>> import surefill as sf
+    >>> game = sf.SimplifiedODD((4, 3), matrix_predict=BestResponse(rank=2)).learn_many([0, 1, 2], [0, 1, 2])
+    >>> game.confidence().shape
+    (4, 3)
+    """
+
+    K: float = 1.0
+    beta: float = 0.01
+    rank: int = 8
+    every: int = 10
+    iterations: int = 15
+    random_state: int = 0
+    _counts: Array = field(default_factory=lambda: np.zeros((0, 0)), repr=False)
+    _variables: Array = field(default_factory=lambda: np.zeros(0), repr=False)
+    _multiplier: Array = field(default_factory=lambda: np.zeros(1), repr=False)
+    _rounds: int = field(default=0, repr=False)
+
+    def __post_init__(self) -> None:
+        names = ("K", "beta", "rank", "every", "iterations")
+        require_positive("BestResponse", **{name: getattr(self, name) for name in names})
+
+    def __call__(self, C: Array, M: Array, cells: CellIndices) -> Array:
+        """The best response to C_t in the rounds 1, 1 + every, 1 + 2 every, ...; M_t in the others."""
+        if self._counts.shape != C.shape:
+            self._counts = np.zeros(C.shape)
+        np.add.at(self._counts, cells, 1)
+        self._rounds += 1
+        return self._respond(C) if self._rounds % self.every == 1 or self.every == 1 else M
+
+    def _respond(self, C: Array) -> Array:
+        shape = (C.shape[0], C.shape[1])
+        rows, cols = np.nonzero(self._counts)
+        counts = self._counts[rows, cols].astype(np.int64)
+        zeros = Observations(rows, cols, np.zeros(len(rows)), shape, (-1.0, 1.0), counts=counts)
+        spheres = Spheres(shape, self.K, 1, self.rank)
+        if not self._variables.size:
+            self._variables = spheres.random(np.random.default_rng(self.random_state))
+        stage = Stage(spheres, Limits(VersionSpace(zeros, self.beta, MaxNorm(self.K)), 1, self._multiplier))
+        # C scaled to mean 1, so that the solver sees the same numbers at every size
+        payoff = LinearPayoff(C, shape, shape[0] * shape[1] / C.sum(), 1, np.float64)
+        self._variables, point = stage.run(self._variables, payoff, self.iterations)
+        self._multiplier = stage.limits.ball
+        left, right = stage.limits.members(point)
+        M: Array = left @ right.T
+        return M
+
+    def state(self) -> dict[str, Any]:
+        """Counts of the cells, the factors' variables, the multiplier of the mean square, and the rounds."""
+        return {
+            "counts": self._counts.copy(),
+            "variables": self._variables.copy(),
+            "multiplier": self._multiplier.copy(),
+            "rounds": self._rounds,
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from a :meth:`state`."""
+        self._counts, self._variables = np.array(state["counts"]), np.array(state["variables"])
+        self._multiplier = np.array(state["multiplier"])
+        self._rounds = int(state["rounds"])
+
+
+@dataclass
+class GradientAdversary:
+    """M = U V' with rows of norm at most sqrt(K): one gradient step a round on <mn C_t, M> - (penalty / 2) |W o M|_F^2.
+
+        u_i += eta [(mn C_t - penalty W o M) V]_i / (n + penalty W_i),    v_j alike,    then rows are projected,
+
+    with W = 1 at the cells observed so far and 0 elsewhere, W_i the sum of its row i: old observations keep their
+    weight. mn C_t has mean 1 and the divisor has the order of the row's curvature, so that eta and penalty mean the
+    same at every size. O(mn rank) a round.
+
+    Examples
+    --------
+    >>> import surefill as sf
+    >>> game = sf.SimplifiedODD((4, 3), matrix_predict=GradientAdversary(rank=2)).learn_many([0, 1, 2], [0, 1, 2])
+    >>> game.confidence().shape
+    (4, 3)
+    """
+
+    K: float = 1.0
+    rank: int = 8
+    eta: float = 0.5
+    penalty: float = 20.0
+    random_state: int = 0
+    _observed: Array = field(default_factory=lambda: np.zeros((0, 0)), repr=False)
+    _left: Array = field(default_factory=lambda: np.zeros((0, 0)), repr=False)
+    _right: Array = field(default_factory=lambda: np.zeros((0, 0)), repr=False)
+
+    def __post_init__(self) -> None:
+        names = ("K", "rank", "eta", "penalty")
+        require_positive("GradientAdversary", **{name: getattr(self, name) for name in names})
+
+    def __call__(self, C: Array, M: Array, cells: CellIndices) -> Array:
+        """One gradient step of both factors."""
+        m, n = C.shape
+        if self._observed.shape != C.shape:
+            rng = np.random.default_rng(self.random_state)
+            self._observed = np.zeros(C.shape)
+            self._left, self._right = (self._project_rows(rng.normal(size=(size, self.rank))) for size in C.shape)
+        self._observed[cells] = 1.0
+        gradient = m * n * C - self.penalty * self._observed * (self._left @ self._right.T)
+        rows, cols = n + self.penalty * self._observed.sum(axis=1), m + self.penalty * self._observed.sum(axis=0)
+        left = self._project_rows(self._left + self.eta * (gradient @ self._right) / rows[:, None])
+        self._right = self._project_rows(self._right + self.eta * (gradient.T @ self._left) / cols[:, None])
+        self._left = left
+        return self._left @ self._right.T
+
+    def _project_rows(self, rows: Array) -> Array:
+        relative_norms = np.linalg.norm(rows, axis=1, keepdims=True) / np.sqrt(self.K)
+        projected: Array = rows / np.maximum(1.0, relative_norms)
+        return projected
+
+    def state(self) -> dict[str, Any]:
+        """Cells observed so far, and the factors."""
+        return {"observed": self._observed.copy(), "left": self._left.copy(), "right": self._right.copy()}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from a :meth:`state`."""
+        self._observed, self._left, self._right = (np.array(state[name]) for name in ("observed", "left", "right"))
 
 
 class SimplifiedODD:
-    """Mirror ascent of C on r~_t(C) = alpha H(C) - <C, M_t>, a Euclidean projection, and any update of M.
+    """Simplified ODD: mirror ascent of C on r~_t(C) = alpha H(C) - <C, M_t>, projected, and any update of M.
 
-        C^_(t+1) = C_t^(1 - eta alpha) exp(-eta (alpha + M_t)),    C_(t+1) = the nearest point of the simplex,
+        C^_(t+1) = C_t^(1 - eta alpha) exp(-eta (alpha + M_t)),    C_(t+1) = its Euclidean projection onto the simplex,
 
-    and C-bar = (C_1 + ... + C_T) / T. The values observed play no part, only where they were; there is no regret bound.
+    and C-bar = (C_1 + ... + C_T) / T. Only where values were observed counts, not the values; there is no regret bound.
 
     Parameters
     ----------
     shape : (m, n).
-    matrix_predict : (C_t, M_t, cells) -> M_(t+1), larger where less is known; see ``surefill.online.matrix_predict``.
-        A :class:`GradientAdversary` where none is given.
-    eta : step of the mirror ascent.
-    alpha : weight of the entropy; 1 / alpha is how strongly the adversary moves C.
+    matrix_predict : (C_t, M_t, cells) -> M_(t+1), larger where less is known; None for a
+        :class:`GradientAdversary`.
+    eta : step size of the mirror ascent.
+    alpha : weight of the entropy; the larger, the closer C stays to uniform.
 
     Examples
     --------
@@ -48,11 +222,8 @@ class SimplifiedODD:
         eta: float = 0.02,
         alpha: float = 0.01,
     ) -> None:
-        if len(shape) != 2 or min(shape) < 1:
-            raise invalid_parameter("SimplifiedODD", "shape", "two whole numbers of at least 1", shape)
-        for name, number in (("eta", eta), ("alpha", alpha)):
-            if not is_number(number) or not 0 < number < math.inf:
-                raise invalid_parameter("SimplifiedODD", name, "a positive finite number", number)
+        require_shape("SimplifiedODD", shape)
+        require_positive("SimplifiedODD", eta=eta, alpha=alpha)
         if eta * alpha > 1:
             raise invalid_parameter("SimplifiedODD", "eta", "at most 1 / alpha, beyond which steps overshoot", eta)
         self.shape, self.eta, self.alpha = (int(shape[0]), int(shape[1])), float(eta), float(alpha)
@@ -71,26 +242,27 @@ class SimplifiedODD:
     ) -> Self:
         """One round for each ``per_round`` observations, in their order; values may be left out.
 
-        A round costs O(mn) whatever it learns, so that large matrices want several observations in each.
+        A round costs O(mn) however many observations it has, so that several of them pay off on large matrices.
         """
         if not is_seed(per_round) or per_round < 1:
             raise invalid_parameter("SimplifiedODD", "per_round", "a whole number of at least 1", per_round)
         given = np.zeros(np.shape(rows)) if values is None else values
         i, j, _ = checked_cells(self.shape, rows, cols, given)
         for start in range(0, len(i), per_round):
-            self._play((i[start : start + per_round], j[start : start + per_round]))
+            self._play_round((i[start : start + per_round], j[start : start + per_round]))
         return self
 
-    def _play(self, cells: Cells) -> None:
+    def _play_round(self, cells: CellIndices) -> None:
         self.total += self.C
         self.rounds += 1
         M = self.matrix_predict(self.C, self.M, cells)
-        ascended = self.C ** (1 - self.eta * self.alpha) * np.exp(-self.eta * (self.alpha + self.M))
-        self.C, self.M = project_euclidean(ascended), M
+        # grad R(C^) = grad R(C) + eta grad r~(C), R = -H, solved for C^
+        stepped = self.C ** (1 - self.eta * self.alpha) * np.exp(-self.eta * (self.alpha + self.M))
+        self.C, self.M = project_euclidean(stepped), M
 
     @property
     def average(self) -> Array:
-        """C-bar, the mean of the distributions played."""
+        """C-bar, the mean of C_1, ..., C_T; C_1 before the first round."""
         return self.total / self.rounds if self.rounds else self.C.copy()
 
     def confidence(self) -> DenseConfidence:
@@ -100,16 +272,17 @@ class SimplifiedODD:
 
     def state(self) -> dict[str, Any]:
         """The whole game as numbers and arrays; :meth:`from_state` goes on from it to the bit."""
-        memory = {f"predict_{name}": value for name, value in self.matrix_predict.state().items()}
+        predictor = {f"{STATE_PREFIX}{name}": value for name, value in self.matrix_predict.state().items()}
         own = {"C": self.C.copy(), "M": self.M.copy(), "total": self.total.copy(), "rounds": self.rounds}
-        return {"shape": self.shape, "eta": self.eta, "alpha": self.alpha, **own, **memory}
+        return {"shape": self.shape, "eta": self.eta, "alpha": self.alpha, **own, **predictor}
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any], matrix_predict: MatrixPredict) -> SimplifiedODD:
-        """The game that ``state`` describes; ``matrix_predict`` as it was made at first, its memory is restored."""
+        """The game that had this :meth:`state`; ``matrix_predict`` has the same parameters and gets its state back."""
         game = cls(tuple(state["shape"]), matrix_predict=matrix_predict, eta=state["eta"], alpha=state["alpha"])
         game.C, game.M, game.total = (np.array(state[name]) for name in ("C", "M", "total"))
         game.rounds = int(state["rounds"])
-        prefix = "predict_"
-        matrix_predict.restore({k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)})
+        matrix_predict.restore(
+            {name.removeprefix(STATE_PREFIX): state[name] for name in state if name.startswith(STATE_PREFIX)}
+        )
         return game

@@ -133,7 +133,7 @@ def exact_descent(setting: str, alpha: float = 4.0, theta: float = 2.0) -> Metho
     def search(seen: Observations, seed: int, progress: ProgressCallback | None) -> Answer:
         game = OnlineDualDescent(
             seen.shape, K=0.7, alpha=alpha, theta=theta, confidence=setting, observations="zero", eta_matrix=1.0,
-            eta_confidence=step * (1.0 if setting == "entropy" else sum(seen.shape) ** -1.5), tolerance=1e-5,
+            eta_confidence=step * (1.0 if setting == "entropy" else sum(seen.shape) ** -1.5), tol=1e-5,
         )  # fmt: skip
         _one_pass(game, f"ODD, {setting}", seen, seed, progress)
         return Answer(game.confidence(), NO_BOUND, game.average)

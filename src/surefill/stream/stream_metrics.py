@@ -1,4 +1,4 @@
-"""How well a stream is predicted, every observation scored before it is learnt."""
+"""Prequential errors of a stream: every observation is predicted, scored, and only then learnt."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from surefill.kernels.running_sums import add_errors
+from surefill.arrays import Array
 
-BANDS = 20
+N_BINS = 20
+"""Bins of confidence, of width 0.05: thresholds in steps of 5% are exact, and 20 numbers still read as a table."""
 
 
 @dataclass(frozen=True, eq=False)
 class StreamMetrics:
-    """Counts and summed squared errors by confidence, in ``BANDS`` bands of equal width: band b is [b, b + 1) / BANDS.
+    """Counts and summed squared errors by confidence, in ``N_BINS`` bins of equal width: bin b is [b, b + 1) / N_BINS.
 
-    Each observation counts with the prediction and the confidence it had before it was learnt. An observation
-    that could not be predicted (the first, where no bounds were given) is in ``unscored`` alone.
+    Each observation counts with the prediction and the confidence it had before it was learnt (test, then train). An
+    observation that could not be predicted (the first, where no bounds were given) is in ``unscored`` alone.
 
     Examples
     --------
@@ -32,24 +33,26 @@ class StreamMetrics:
     """
 
     counts: NDArray[np.int64]
-    squared_errors: NDArray[np.float64]
+    squared_errors: Array
     unscored: int = 0
 
     @classmethod
     def empty(cls) -> StreamMetrics:
         """Nothing scored yet."""
-        return cls(np.zeros(BANDS, np.int64), np.zeros(BANDS))
+        return cls(np.zeros(N_BINS, np.int64), np.zeros(N_BINS))
 
-    def plus(
-        self, values: NDArray[np.float64], predicted: NDArray[np.float64], confidence: NDArray[np.float64]
-    ) -> StreamMetrics:
-        """These and further observations, added up in order."""
+    def updated(self, values: Array, predicted: Array, confidence: Array) -> StreamMetrics:
+        """These metrics with further observations, NaN standing for no prediction."""
         counts, sums = self.counts.copy(), self.squared_errors.copy()
-        unscored = add_errors(values, predicted, confidence, counts, sums)
-        return StreamMetrics(counts, sums, self.unscored + unscored)
+        scored = ~np.isnan(predicted)
+        bins = np.minimum((confidence[scored] * N_BINS).astype(np.int64), N_BINS - 1)
+        # np.add.at adds one by one in order, so that batches of any size give the same sums to the bit
+        np.add.at(counts, bins, 1)
+        np.add.at(sums, bins, (predicted[scored] - values[scored]) ** 2)
+        return StreamMetrics(counts, sums, self.unscored + int(np.count_nonzero(~scored)))
 
     def since(self, earlier: StreamMetrics) -> StreamMetrics:
-        """What was scored after ``earlier`` was."""
+        """What was scored after ``earlier``."""
         return StreamMetrics(
             self.counts - earlier.counts,
             np.maximum(self.squared_errors - earlier.squared_errors, 0.0),
@@ -63,29 +66,34 @@ class StreamMetrics:
 
     @property
     def rmse(self) -> float:
-        """Root of the mean squared error over all of them, NaN where there are none."""
+        """Root mean squared error over all of them, NaN where there are none."""
         return _root_mean(self.squared_errors.sum(), self.count)
 
     def rmse_between(self, low: float, high: float) -> float:
-        """The same over confidences in [low, high), both cut to whole bands; ``high`` = 1 takes 1 in."""
-        bands = slice(round(low * BANDS), round(high * BANDS))
-        return _root_mean(self.squared_errors[bands].sum(), int(self.counts[bands].sum()))
+        """The same over confidences in [low, high), both rounded to whole bins; ``high`` = 1 includes 1."""
+        bins = slice(round(low * N_BINS), round(high * N_BINS))
+        return _root_mean(self.squared_errors[bins].sum(), int(self.counts[bins].sum()))
 
     def kept(self, threshold: float) -> tuple[float, float]:
-        """(share, RMSE) of the observations whose confidence was at least ``threshold``, cut to whole bands."""
-        n_kept = int(self.counts[round(threshold * BANDS) :].sum())
+        """(share, RMSE) of the observations whose confidence was at least ``threshold``, rounded to whole bins."""
+        n_kept = int(self.counts[round(threshold * N_BINS) :].sum())
         return (n_kept / self.count if self.count else 0.0), self.rmse_between(threshold, 1.0)
 
     def by_confidence(self) -> list[dict[str, float]]:
-        """One line for each band that holds observations: low, high, count, rmse."""
+        """One line for each bin that holds observations: low, high, count, rmse."""
         return [
-            {"low": b / BANDS, "high": (b + 1) / BANDS, "count": int(self.counts[b]), "rmse": float(rmse)}
-            for b in range(BANDS)
-            if self.counts[b] and (rmse := _root_mean(self.squared_errors[b], int(self.counts[b]))) >= 0
+            {
+                "low": b / N_BINS,
+                "high": (b + 1) / N_BINS,
+                "count": int(self.counts[b]),
+                "rmse": _root_mean(self.squared_errors[b], int(self.counts[b])),
+            }
+            for b in range(N_BINS)
+            if self.counts[b]
         ]
 
     def state(self) -> dict[str, Any]:
-        """The sums as arrays."""
+        """The fields by name."""
         return {"counts": self.counts, "squared_errors": self.squared_errors, "unscored": self.unscored}
 
 

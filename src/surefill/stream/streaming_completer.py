@@ -13,37 +13,40 @@ from surefill.data.checks import as_values
 from surefill.errors import InputError, invalid_parameter, is_seed
 from surefill.io.archive import read_archive, write_archive
 from surefill.online.factored_game import FactoredGame
+from surefill.stream.kalman_factors import KalmanFactors
+from surefill.stream.label_encoder import LabelEncoder
 from surefill.stream.stream_metrics import StreamMetrics
-from surefill.stream.streaming_factors import OnlineFactors
-from surefill.stream.streaming_labels import GrowingLabels
 
-FORMAT, VERSION = "surefill stream", 2
+FORMAT, VERSION = "surefill stream", 3
+"""Name and version of the saved format; a renamed array is a new version."""
+
 PARAMETERS = ("bounds", "rank", "adversary_rank", "random_state")
+"""Constructor arguments, which are saved with the state."""
 
 
 class Scores(NamedTuple):
-    """What was predicted, and how confidently, before the values were learnt."""
+    """Predictions and confidences of observations before they were learnt."""
 
     predictions: Array
     confidences: Array
 
 
 class StreamingCompleter:
-    """Predict, say how far to trust it, then learn: one observation (row, column, value) after the other.
+    """Partial completion of a stream: predict each observation (row, column, value) with a confidence, then learn it.
 
-    Completion: a factor model with biases whose rows and columns are Kalman filters (:class:`OnlineFactors`).
+    Completion: a factor model with biases, a Kalman filter for each row and column (:class:`KalmanFactors`).
     Confidence: the online game of the paper with a factored adversary (:class:`FactoredGame`), which looks at
     where values were observed and not at the values; 1 stands for a cell known for certain, 0 for a row or column never
     seen. It ranks cells by how far the observations determine them. It carries no certificate, and no promise
     about errors; :attr:`metrics` says how large the errors were at each confidence.
 
     Observations may come in any order and from a distribution that changes. Rows and columns never seen before are
-    added. How a stream is cut into batches makes no difference, to the bit. Asking changes nothing.
+    added. How a stream is split into batches makes no difference, to the bit. Predicting leaves the state unchanged.
 
     Parameters
     ----------
-    bounds : (low, high), the range values may take; a value outside is refused. When None the range is learnt on the
-        way: predictions are cut to the range seen so far.
+    bounds : (low, high), the range values may take; a value outside is refused. When None the range is learnt:
+        predictions are clipped to the range seen so far.
     rank : number of factors of the completion.
     adversary_rank : rank of the adversary; higher is more cautious.
     random_state : same seed, same result.
@@ -76,8 +79,8 @@ class StreamingCompleter:
                 raise invalid_parameter("StreamingCompleter", name, f"a whole number of at least {least}", given)
         if bounds is not None and len(bounds) != 2:
             raise invalid_parameter("StreamingCompleter", "bounds", "two numbers, low and high, or None", bounds)
-        self._rows, self._cols = GrowingLabels("row"), GrowingLabels("column")
-        self._factors = OnlineFactors(bounds, rank, random_state)
+        self._rows, self._cols = LabelEncoder("row"), LabelEncoder("column")
+        self._factors = KalmanFactors(bounds, rank, random_state)
         self._game = FactoredGame(rank=adversary_rank, random_state=random_state)
         self._metrics = StreamMetrics.empty()
 
@@ -98,7 +101,7 @@ class StreamingCompleter:
         self._cols.check(cols)
         i, j = self._rows.learn(rows), self._cols.learn(cols)
         scores = Scores(self._factors.learn(i, j, y), self._game.learn(i, j))
-        self._metrics = self._metrics.plus(y, *scores)
+        self._metrics = self._metrics.updated(y, *scores)
         return scores
 
     def _check_bounds(self, y: Array) -> None:
@@ -109,18 +112,18 @@ class StreamingCompleter:
                 raise InputError(f"values must lie within bounds ({low:g}, {high:g}); item {first} is {y[first]:g}.")
 
     def predict(self, rows: ArrayLike, cols: ArrayLike) -> Array:
-        """Values at the pairs of labels; what is known of its column alone for a row never seen, and the reverse."""
-        i, j = self._found(rows, cols)
+        """Values at the pairs of labels; a row never seen is predicted from its column alone, and vice versa."""
+        i, j = self._codes(rows, cols)
         return self._factors.predict(i, j)
 
     def confidence(self, rows: ArrayLike, cols: ArrayLike) -> Array:
         """Confidence in [0, 1] at the pairs of labels, 0 where the row or the column was never seen."""
-        i, j = self._found(rows, cols)
+        i, j = self._codes(rows, cols)
         known, out = (i >= 0) & (j >= 0), np.zeros(len(i))
         out[known] = self._game.confidence_at(i[known], j[known])
         return out
 
-    def _found(self, rows: ArrayLike, cols: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _codes(self, rows: ArrayLike, cols: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         if np.shape(rows) != np.shape(cols):
             raise InputError("rows and cols must have one item per pair.")
         return self._rows.find(rows), self._cols.find(cols)
@@ -156,7 +159,7 @@ class StreamingCompleter:
         return self._cols.labels
 
     def state(self) -> dict[str, Any]:
-        """Everything that was learnt, as nested dictionaries of arrays and numbers; the parameters among them."""
+        """Parameters and everything learnt, as nested dictionaries of arrays and numbers."""
         return {
             "parameters": {name: getattr(self, name) for name in PARAMETERS},
             "rows": self._rows.state(),
@@ -175,12 +178,12 @@ class StreamingCompleter:
         stream._factors.restore(state["factors"])
         stream._game.restore(state["game"])
         stream._metrics = StreamMetrics(**state["metrics"])
-        if not stream._game.present == stream.shape:
-            raise InputError("the labels do not fit the factors.")
+        if not stream._game.current_shape == stream.shape:
+            raise InputError("the labels do not match the factors.")
         return stream
 
     def save(self, path: str | Path, note: dict[str, Any] | None = None) -> None:
-        """Write everything to ``path``, whole or not at all and without pickle; ``note`` is kept with it."""
+        """Write the state to ``path``, atomically and without pickle; ``note`` is stored with it."""
         write_archive(Path(path), FORMAT, VERSION, {"stream": self.state(), "note": note})
 
     @classmethod

@@ -1,4 +1,4 @@
-"""Names of rows and columns numbered in the order in which they first appear."""
+"""Labels of rows and columns encoded as 0, 1, 2, ... in the order in which they first appear."""
 
 from __future__ import annotations
 
@@ -10,10 +10,14 @@ from numpy.typing import ArrayLike, NDArray
 from surefill.errors import InputError
 
 KINDS = {"i": "whole numbers", "U": "text"}
+"""Kinds of labels by numpy's ``dtype.kind``."""
 
 
-class GrowingLabels:
-    """Labels, all text or all whole numbers, to 0, 1, 2, ... and back; asking for one never adds it."""
+class LabelEncoder:
+    """Incremental label encoder: labels, all text or all whole numbers, to codes 0, 1, 2, ... and back.
+
+    Only :meth:`learn` adds labels; :meth:`find` never does.
+    """
 
     def __init__(self, axis: str) -> None:
         self.axis = axis
@@ -24,7 +28,7 @@ class GrowingLabels:
         return len(self._code)
 
     def find(self, labels: ArrayLike) -> NDArray[np.int64]:
-        """Numbers of ``labels``, -1 for those never learnt."""
+        """Codes of ``labels``, -1 for those never learnt."""
         distinct, inverse = self._distinct(labels)[:2]
         return self._codes(distinct)[inverse]
 
@@ -33,19 +37,20 @@ class GrowingLabels:
         self._distinct(labels)
 
     def learn(self, labels: ArrayLike) -> NDArray[np.int64]:
-        """Numbers of ``labels``, new ones numbered in the order in which they first appear."""
+        """Codes of ``labels``, new ones added in the order in which they first appear."""
         distinct, inverse, first, kind = self._distinct(labels)
         self._kind = kind
         codes = self._codes(distinct)
         new = np.flatnonzero(codes < 0)
-        for place in new[np.argsort(first[new])].tolist():
-            codes[place] = self._code[distinct[place]] = len(self._code)
+        for k in new[np.argsort(first[new])].tolist():
+            codes[k] = self._code[distinct[k]] = len(self._code)
         return codes[inverse]
 
     def _codes(self, distinct: list[Any]) -> NDArray[np.int64]:
         return np.array([self._code.get(label, -1) for label in distinct], dtype=np.int64)
 
     def _distinct(self, labels: ArrayLike) -> tuple[list[Any], NDArray[np.int64], NDArray[np.int64], str]:
+        """Distinct labels, where each label is among them, where each first appeared, and their kind."""
         array = np.atleast_1d(np.asarray(labels))
         if array.dtype == object:
             array = self._from_objects(array)
@@ -69,7 +74,7 @@ class GrowingLabels:
         return array.astype(str if kinds == {str} else np.int64)
 
     def state(self) -> dict[str, Any]:
-        """The labels in order: whole numbers as they are, text as one run of bytes and where each ends."""
+        """The labels in order: whole numbers as they are, text as concatenated UTF-8 and where each ends."""
         if self._kind != "U":
             return {"numbers": np.array(list(self._code), dtype=np.int64)}
         encoded = [label.encode("utf-8", "surrogatepass") for label in self._code]
@@ -77,7 +82,7 @@ class GrowingLabels:
         return {"text": np.frombuffer(b"".join(encoded), dtype=np.uint8), "ends": ends}
 
     def restore(self, state: dict[str, Any]) -> Self:
-        """Take on the labels of a :meth:`state`; returns the labels themselves."""
+        """Go on from a :meth:`state`; returns the encoder itself."""
         labels: list[Any]
         if "numbers" in state:
             labels, self._kind = state["numbers"].tolist(), "i" if len(state["numbers"]) else ""
@@ -93,5 +98,5 @@ class GrowingLabels:
 
     @property
     def labels(self) -> list[Any]:
-        """The labels in the order of their numbers."""
+        """The labels in the order of their codes."""
         return list(self._code)
