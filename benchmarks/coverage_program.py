@@ -18,10 +18,12 @@ from surefill import Observations, solve_coverage
 from surefill.completion import FactorModel
 from surefill.coverage import Coverage
 from surefill.coverage.linear.conic_dual import solve_conic
-from surefill.coverage.linear.mixture import SearchedGame
+from surefill.coverage.linear.factored_dual import DualIterate
+from surefill.coverage.linear.mixture import FIRST_ADVERSARIES, MixtureSolver
 from surefill.datasets import load_movielens
 from surefill.reproduction import load_square
 from surefill.spaces import MaxNorm, VersionSpace
+from surefill.spaces.augmented_lagrangian import Multipliers
 from surefill.spaces.separation_oracle import best_responses
 
 MOVIELENS = {"gamma": 0.3, "beta": 0.045}
@@ -100,13 +102,14 @@ def rounds() -> None:
 
 def evaluation_seconds(space: VersionSpace, rng: np.random.Generator) -> float:
     """The median of five evaluations with their gradients."""
-    game = SearchedGame(space, 0.3, 0.01, rng, np.inf, None)
-    point = game.stage.spheres.point(game.stage.spheres.random(rng))
+    solver = MixtureSolver(space, 0.3, 0.01, rng, np.inf, None)
+    stage = solver.stage(FIRST_ADVERSARIES)
+    start = DualIterate(stage.spheres.random(rng), Multipliers.zeros(FIRST_ADVERSARIES))
+    point, dual = stage.spheres.point(start.variables), solver.dual(start)
     taken = []
     for _ in range(6):
         start = time.perf_counter()
-        _, d_left, d_right = game.payoff(point.left, point.right)
-        game.stage.limits.add(point, d_left, d_right)
+        stage.value_of_many(start.multipliers, dual, point)
         taken.append(time.perf_counter() - start)
     return float(np.median(taken[1:]))
 

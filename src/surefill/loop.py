@@ -1,15 +1,18 @@
 """The one loop that runs every iterative solver: ``init``, then ``step`` until ``terminate`` gives a reason.
 
-Progress, time limits and interruption are written here once; a solver writes only its mathematics.
+Progress and time limits are written here once; a solver writes only its mathematics. ``step`` is a function of the
+state alone, so that a state can be saved, moved to another machine and gone on from.
 """
 
 from __future__ import annotations
 
 import enum
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
+
+import numpy as np
 
 from surefill.registry import storable
 
@@ -89,7 +92,7 @@ class Solver(Protocol[State]):
         ...
 
     def step(self, state: State) -> State:
-        """The next state; the given one may be reused as memory."""
+        """The next state, from this one alone; the given one may be reused as memory."""
         ...
 
     def measure(self, state: State) -> float:
@@ -158,3 +161,16 @@ def run(
         if status is None and time_limit is not None and seconds >= time_limit:
             status = Status.TIME_LIMIT
     return Outcome(state, status, steps, time.perf_counter() - start)
+
+
+def generator_at(state: Mapping[str, Any]) -> np.random.Generator:
+    """A random generator that goes on where one with this ``bit_generator.state`` stopped; states hold that.
+
+    >>> rng = np.random.default_rng(0)
+    >>> stopped = rng.bit_generator.state
+    >>> bool(generator_at(stopped).random() == rng.random())
+    True
+    """
+    rng = np.random.default_rng()
+    rng.bit_generator.state = state
+    return rng

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from surefill.coverage import CoverageStatus, solve_coverage
-from surefill.coverage.linear.conic_dual import _make_feasible, counts_confidence, cover_against, solve_conic
+from surefill.coverage.closed_form import counts_confidence, cover_against, make_feasible
+from surefill.coverage.linear.conic_dual import solve_conic
 from surefill.data.observations import Observations
 from surefill.errors import InputError
 from surefill.spaces import DenseConfidence, MaxNorm, VersionSpace
@@ -166,7 +167,7 @@ def test_claims_hold_however_crude_the_solver(accuracy):
     truth = solve_coverage(obs, 1.4, gamma=gamma, gap=1e-8)
     crude = next(solve_conic(space, gamma, (("scs", accuracy),)))
     assert crude.C.sum() <= truth.upper_bound + 1e-9
-    assert crude.upper >= truth.coverage - 1e-9
+    assert crude.upper_bound >= truth.coverage - 1e-9
     assert space.maximize(crude.C).value <= gamma * crude.C.sum() * (1 + 1e-9)
     assert crude.bound <= gamma * crude.C.sum() * (1 + 1e-12)
     assert space.contains(crude.M)
@@ -175,10 +176,10 @@ def test_claims_hold_however_crude_the_solver(accuracy):
 
 def test_a_useless_answer_falls_back_on_the_counts():
     space = VersionSpace(observe([[2, 1], [0, 4]]), 0.02, MaxNorm(1.0))
-    C, bound = _make_feasible(space, 0.3, np.zeros((2, 2)), 0.0)
+    C, bound = make_feasible(space, 0.3, np.zeros((2, 2)), 0.0, np.sqrt(space.beta))
     np.testing.assert_array_equal(C, [[0.5, 0.25], [0, 1]])
     assert bound == pytest.approx(np.sqrt(0.02) * 1.75)
-    C, bound = _make_feasible(space, 0.3, np.ones((2, 2)), 4.0)
+    C, bound = make_feasible(space, 0.3, np.ones((2, 2)), 4.0, np.sqrt(space.beta))
     assert bound == pytest.approx(0.3 * C.sum())
     assert 1.75 < C.sum() < 4
 
@@ -359,11 +360,11 @@ def test_errors_are_sentences():
         (lambda: solve_coverage(obs, K=-1.0, gamma=0.1), "The 'K' parameter of MaxNorm"),
         (
             lambda: solve_coverage(obs, gamma=0.1, rank=2, method="conic"),
-            "not a convex class and the conic solver needs one",
+            "the conic solver needs a convex class; got .* and rank at most 2: leave the rank out",
         ),
         (
             lambda: solve_coverage(large, gamma=0.1, method="conic"),
-            "stops at 150 rows and columns and this matrix is 2 x 200",
+            "needs at most 150 rows and columns; got 2 x 200",
         ),
     ]:
         with pytest.raises(InputError, match=sentence):

@@ -7,8 +7,8 @@ import pytest
 
 from surefill import Observations, max_norm, solve_coverage
 from surefill.coverage import CoverageStatus, FactoredConfidence
-from surefill.coverage.linear.certified import CertifiedGame
-from surefill.coverage.linear.conic_dual import cover_against
+from surefill.coverage.closed_form import cover_against
+from surefill.coverage.linear.certified import CertifiedDualSolver
 from surefill.coverage.linear.factored_dual import WarmStart
 from surefill.errors import InputError
 from surefill.spaces import MaxNorm, VersionSpace
@@ -92,7 +92,7 @@ def test_complementarity(certified):
 
 def test_searched_confidence_survives_fresh_best_responses(sparse, searched):
     assert searched.standing == "searched"
-    assert searched.status is CoverageStatus.HELD
+    assert searched.status is CoverageStatus.NO_VIOLATION_FOUND
     space = VersionSpace(sparse, searched.beta, MaxNorm(1.0, 4))
     fresh = best_responses(space, searched.confidence, starts=10, rng=np.random.default_rng(99))
     assert fresh[0].mean <= 0.3 * 1.05
@@ -157,11 +157,12 @@ def test_the_certificate_leads_out_of_a_saddle(blocks, certified):
     one = best_responses(thin, np.ones(blocks.shape), starts=3, rng=np.random.default_rng(0))[0]
     saddle = WarmStart(one.left, one.right, 1, certified.warm.multipliers, 1.0, 0.16)
     space = VersionSpace(blocks, certified.beta, MaxNorm(1.0))
-    game = CertifiedGame(space, GAMMA, 0.01, np.random.default_rng(0), np.inf, saddle)
-    _, _, narrow = game.play(game.init().variables, 0.16)
+    solver = CertifiedDualSolver(space, GAMMA, 0.01, np.random.default_rng(0), np.inf, saddle)
+    start = solver.init()
+    narrow = solver.run_stage(start.iterate).confidence
     assert np.linalg.matrix_rank(narrow.left) == 1
-    freed = game.step(game.init())
-    wide = game.play(freed.variables, 0.16)[2]
+    freed = solver.step(start)
+    wide = solver.run_stage(replace(freed.iterate, mu=0.16)).confidence
     assert np.linalg.matrix_rank(wide.left, tol=1e-3) > 3
     assert wide.coverage < 0.95 * narrow.coverage
 
@@ -261,7 +262,7 @@ def test_degenerate_matrices(cells, shape, K, rank):
         assert found.coverage <= conic.upper_bound * (1 + 1e-6)
         assert found.gap <= 0.01
     assert found.upper_bound >= conic.coverage * (1 - 1e-6)
-    if found.status is CoverageStatus.HELD:
+    if found.status is CoverageStatus.NO_VIOLATION_FOUND:
         assert found.coverage >= 0.98 * conic.coverage
 
 

@@ -11,7 +11,7 @@ import surefill as sf
 from surefill.coverage import BracketStatus
 from surefill.coverage.quadratic.branch_and_bound import certify_by_branching
 from surefill.coverage.quadratic.cutting_planes import cover_against_all
-from surefill.coverage.quadratic.relaxation import RelaxedProgram, Triangles, make_feasible, scaled_squares
+from surefill.coverage.quadratic.relaxation import RelaxationSolver, Triangles, make_squares_feasible, scaled_squares
 from surefill.coverage.quadratic.square_search import spheres_for, strongest_squares
 from surefill.errors import InputError, SolverError
 from surefill.loop import run
@@ -161,14 +161,14 @@ def test_the_linear_program_and_its_proof():
 @pytest.mark.parametrize("matrix_class", [sf.MaxNorm(1.0), sf.TraceNorm(4.0)], ids=str)
 def test_repaired_confidences_are_feasible(seen, matrix_class):
     space, gamma = sf.VersionSpace(seen, 0.1, matrix_class), 0.2
-    answer = run(RelaxedProgram(space, gamma), max_steps=12).state
+    answer = run(RelaxationSolver(space, gamma), max_steps=12).state
     assert answer.lost < 1e-5
     assert answer.bound <= gamma * answer.C.sum() * (1 + 1e-9)
     assert another_search(space, answer.C, 10, 3) <= gamma * (1 + 1e-9)
     within = 0.5 * gamma * answer.C.sum()
-    np.testing.assert_array_equal(make_feasible(space, gamma, answer.C, within)[0], answer.C)
-    assert make_feasible(space, gamma, answer.C, within)[1] > within * (1 + 5e-11)  # a margin for rounding
-    C, bound = make_feasible(space, gamma, np.ones(seen.shape), float(seen.shape[0] * seen.shape[1]))
+    np.testing.assert_array_equal(make_squares_feasible(space, gamma, answer.C, within)[0], answer.C)
+    assert make_squares_feasible(space, gamma, answer.C, within)[1] > within * (1 + 5e-11)  # a margin for rounding
+    C, bound = make_squares_feasible(space, gamma, np.ones(seen.shape), float(seen.shape[0] * seen.shape[1]))
     assert bound <= gamma * C.sum() * (1 + 1e-9)
     assert another_search(space, C, 10, 3) <= gamma * (1 + 1e-9)
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import rosen, rosen_der
 
-from surefill.spaces.lbfgs import MEMORY, StepMemory, _between, _search_along, descend
+from surefill.spaces.lbfgs import MEMORY, StepMemory, _between, _search_along, minimize_lbfgs
 
 
 @given(st.integers(0, 1000))
@@ -15,13 +15,13 @@ def test_a_quadratic_is_solved(seed):
     rng = np.random.default_rng(seed)
     root = rng.normal(size=(12, 12))
     H, b = root @ root.T + 0.1 * np.eye(12), rng.normal(size=12)
-    x = descend(lambda x: (float(x @ H @ x / 2 - b @ x), H @ x - b), np.zeros(12), 120)
+    x = minimize_lbfgs(lambda x: (float(x @ H @ x / 2 - b @ x), H @ x - b), np.zeros(12), 120)
     np.testing.assert_allclose(x, np.linalg.solve(H, b), rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("start", [[-1.2, 1.0], [3.0, -2.0, 1.0, 0.5]])
 def test_a_curved_valley_is_followed(start):
-    found = descend(lambda x: (float(rosen(x)), rosen_der(x)), np.array(start), 200)
+    found = minimize_lbfgs(lambda x: (float(rosen(x)), rosen_der(x)), np.array(start), 200)
     np.testing.assert_allclose(found, 1.0, atol=1e-4)
 
 
@@ -34,7 +34,7 @@ def test_every_step_lowers_the_function_and_few_are_wasted():
         return float(rosen(x)), rosen_der(x)
 
     x = np.array([-1.2, 1.0])
-    accepted = [float(rosen(descend(objective, x, iterations))) for iterations in range(1, 30)]
+    accepted = [float(rosen(minimize_lbfgs(objective, x, iterations))) for iterations in range(1, 30)]
     assert (np.diff(accepted) < 0).all()
     assert calls < 2 * sum(range(1, 30))
 
@@ -65,7 +65,7 @@ def test_walls_are_stepped_back_from_and_precision_is_kept():
             return np.inf, np.full_like(x, np.nan)
         return float(x[1] ** 2 - np.log1p(-x[0]) - 30 * x[0]), np.array([1 / (1 - x[0]) - 30, 2 * x[1]], x.dtype)
 
-    found = descend(objective, np.array([0.0, 3.0], np.float32), 60)
+    found = minimize_lbfgs(objective, np.array([0.0, 3.0], np.float32), 60)
     assert found.dtype == np.float32
     np.testing.assert_allclose(found, [1 - 1 / 30, 0.0], atol=1e-3)
 
@@ -89,5 +89,5 @@ def test_a_search_ends_where_a_fall_is_lost_in_rounding(seed):
 
 def test_it_stops_when_told_and_at_a_minimum():
     x = np.array([2.0, 2.0])
-    np.testing.assert_array_equal(descend(lambda x: (float(rosen(x)), rosen_der(x)), x, 50, deadline=0.0), x)
-    np.testing.assert_array_equal(descend(lambda x: (float(x @ x), 2 * x), np.zeros(2), 50), np.zeros(2))
+    np.testing.assert_array_equal(minimize_lbfgs(lambda x: (float(rosen(x)), rosen_der(x)), x, 50, deadline=0.0), x)
+    np.testing.assert_array_equal(minimize_lbfgs(lambda x: (float(x @ x), 2 * x), np.zeros(2), 50), np.zeros(2))

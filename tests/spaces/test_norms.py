@@ -11,8 +11,8 @@ from scipy.linalg import hadamard
 
 from surefill.errors import InputError, MissingExtraError
 from surefill.spaces import max_norm, trace_norm
+from surefill.spaces.certificates import bound_dual_max_norm
 from surefill.spaces.conic_model import FIRST_ORDER, first_tight
-from surefill.spaces.grams import bound_dual_max_norm
 from surefill.spaces.norms import MAX_NORM_ACCURACY, _max_norm_bounds
 
 few = settings(max_examples=15, deadline=None)
@@ -173,7 +173,7 @@ def test_what_is_not_a_matrix_is_refused():
         for norm in (max_norm, trace_norm):
             with pytest.raises(InputError, match=sentence):
                 norm(bad)
-    with pytest.raises(InputError, match=r"stops at 150 rows and columns and this matrix is 2 x 151: solve on a sub"):
+    with pytest.raises(InputError, match=r"needs at most 150 rows and columns; got 2 x 151: solve on a sub"):
         max_norm(np.zeros((2, 151)))
 
 

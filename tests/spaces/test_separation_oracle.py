@@ -7,13 +7,14 @@ from scipy.sparse import csr_array
 
 from surefill.data.observations import Observations
 from surefill.errors import InputError
-from surefill.kernels.mixtures import add_box, add_sparse_products, products_at, smooth_hinge
+from surefill.kernels.factored_sums import add_box, add_sparse_products, products_at, smooth_hinge
 from surefill.spaces import MaxNorm, TraceNorm, VersionSpace
-from surefill.spaces.augmented_lagrangian import Limits
-from surefill.spaces.certificate import bound_from_response, spectral_norm_bound, top_singular
+from surefill.spaces.augmented_lagrangian import AugmentedLagrangian, Multipliers
+from surefill.spaces.certificates import bound_from_response
 from surefill.spaces.separation_oracle import best_responses
+from surefill.spaces.spectral_norm import norm_with_margin, top_singular
 from surefill.spaces.spheres import Spheres
-from surefill.spaces.stage import LinearPayoff, Stage
+from surefill.spaces.stage import LinearObjective, Stage
 
 
 def draw_space(K, rank=None, shape=(14, 11), beta=0.02, seed=0):
@@ -41,7 +42,7 @@ def test_wide_factors_agree_with_the_conic_oracle(K, seed):
     space = draw_space(K, seed=seed)
     C = np.random.default_rng(seed + 5).uniform(size=space.shape) ** 2
     truth = space.maximize(C)
-    found = best_responses(space, C, rng=np.random.default_rng(0), tolerance=5e-4)[0]
+    found = best_responses(space, C, rng=np.random.default_rng(0), tol=5e-4)[0]
     check_member(space, found)
     assert found.value == pytest.approx(np.sum(C * found.matrix), rel=1e-9)
     assert truth.value * (1 - 1e-3) <= found.value <= truth.bound * (1 + 1e-9)
@@ -83,8 +84,8 @@ def test_uneven_excess_is_paid_where_it_lives():
     y = np.concatenate(
         [np.sum((C @ response.right) * response.left, 1), np.sum((C.T @ response.left) * response.right, 1)]
     )
-    assert bound.strengths[0] > 1.5
-    assert bound.value < 0.99 * 0.5 * y.sum() * bound.strengths[0]
+    assert bound.singular_values[0] > 1.5
+    assert bound.value < 0.99 * 0.5 * y.sum() * bound.singular_values[0]
 
 
 @pytest.mark.parametrize("turned", [False, True])
@@ -94,18 +95,18 @@ def test_the_largest_singular_values_with_all_at_hand_or_by_lanczos(monkeypatch,
     B = np.random.default_rng(0).normal(size=(60, 45))
     B = B.T if turned else B
     truth = np.linalg.norm(B, 2)
-    monkeypatch.setattr("surefill.spaces.certificate.VERIFIED_SIDE", verified)
+    monkeypatch.setattr("surefill.spaces.spectral_norm.VERIFIED_SIDE", verified)
     left, values, right = top_singular(kind(B), 4)
     assert values == pytest.approx(np.linalg.svd(B, compute_uv=False)[:4], rel=1e-3)
     np.testing.assert_allclose(B @ right, left * values, atol=1e-8)
-    assert truth <= spectral_norm_bound(kind(B)) <= truth * 1.01
+    assert truth <= norm_with_margin(kind(B)) <= truth * 1.01
 
 
 def test_where_lanczos_gives_up_the_norm_is_still_bounded(monkeypatch):
     B = np.linalg.qr(np.random.default_rng(0).normal(size=(80, 80)))[0]
-    monkeypatch.setattr("surefill.spaces.certificate.VERIFIED_SIDE", 10)
-    monkeypatch.setattr("surefill.spaces.certificate.LANCZOS_RESTARTS", 1)
-    assert 1 <= spectral_norm_bound(B + np.diag(np.linspace(0, 1e-6, 80))) < 20
+    monkeypatch.setattr("surefill.spaces.spectral_norm.VERIFIED_SIDE", 10)
+    monkeypatch.setattr("surefill.spaces.spectral_norm.LANCZOS_RESTARTS", 1)
+    assert 1 <= norm_with_margin(B + np.diag(np.linspace(0, 1e-6, 80))) < 20
 
 
 @pytest.mark.parametrize("K", [1.0, 3.0])
@@ -113,22 +114,22 @@ def test_where_lanczos_gives_up_the_norm_is_still_bounded(monkeypatch):
 def test_gradients_by_differences(K, count):
     space = draw_space(K, shape=(5, 4))
     rng = np.random.default_rng(0)
-    spheres, limits = Spheres(space.shape, K, count, 3), Limits(space, count, np.ones(count))
-    if K > 1:
-        limits.box = [rng.uniform(size=space.shape) for _ in range(count)]
-    payoff = LinearPayoff(rng.uniform(size=space.shape), space.shape, 2.0, count, np.float64)
+    stage = Stage(Spheres(space.shape, K, count, 3), AugmentedLagrangian(space))
+    box = np.stack([rng.uniform(size=space.shape) for _ in range(count)]) if K > 1 else None
+    multipliers, spheres = Multipliers(np.ones(count), box), stage.spheres
+    objective = LinearObjective(rng.uniform(size=space.shape), space.shape, 2.0, count, np.float64)
 
     def value(x):
         point = spheres.point(x)
-        f, d_left, d_right = payoff(point.left, point.right)
-        return f + limits.add(point, d_left, d_right), point.pull_back(d_left, d_right)
+        f, d_left, d_right = stage.value_of_many(multipliers, objective, point)
+        return f, point.pull_back(d_left, d_right)
 
     x = spheres.random(rng)
     f, gradient = value(x)
     np.testing.assert_allclose(gradient, approx_fprime(x, lambda z: value(z)[0], 1e-7), atol=2e-3, rtol=1e-4)
     if count == 1:
         point = spheres.point(x)
-        g, d_left, d_right = Stage(spheres, limits)._of_one(payoff, point)
+        g, d_left, d_right = stage.value_of_one(multipliers, objective, point)
         assert g == pytest.approx(f)
         np.testing.assert_allclose(point.pull_back(d_left, d_right), gradient)
 
@@ -142,11 +143,11 @@ def test_kernels_against_their_formulas():
     assert value == pytest.approx(np.sum(C * s - 0.2 * C**2))
     assert slope == pytest.approx(np.sum(C * (0.3 - M)))
     assert curvature == pytest.approx(np.sum(((0.3 - M) ** 2)[(s > 0) & (s < 0.4)]) / 0.4)
-    held, G = rng.uniform(size=(6, 5)), np.ones((6, 5))
-    value = add_box(M, held, 2.0, G)
-    over = np.maximum(0, held + 2 * (np.abs(M) - 1))
-    np.testing.assert_allclose(G, 1 + np.sign(M) * over)
-    assert value == pytest.approx(np.sum(over**2 - held**2) / 4)
+    multipliers, G = rng.uniform(size=(6, 5)), np.ones((6, 5))
+    value = add_box(M, multipliers, 2.0, G)
+    updated = np.maximum(0, multipliers + 2 * (np.abs(M) - 1))
+    np.testing.assert_allclose(G, 1 + np.sign(M) * updated)
+    assert value == pytest.approx(np.sum(updated**2 - multipliers**2) / 4)
     U, V = rng.normal(size=(6, 4)), rng.normal(size=(5, 4))
     rows, cols = np.array([0, 3, 5]), np.array([4, 1, 1])
     out = np.empty((3, 2))
@@ -198,7 +199,7 @@ def test_nothing_to_attack_and_what_is_refused():
     obs = space.observations
     for other, sentence in [
         (VersionSpace(obs, 0.0, MaxNorm(1.0)), "needs beta > 0"),
-        (VersionSpace(obs, 0.1, TraceNorm(1.0)), "knows max-norm classes"),
+        (VersionSpace(obs, 0.1, TraceNorm(1.0)), "needs a max-norm class; got matrices of trace norm at most 1"),
     ]:
         with pytest.raises(InputError, match=sentence):
             best_responses(other, np.ones(space.shape), rng=np.random.default_rng(0))
@@ -239,7 +240,7 @@ def test_with_a_rank_the_best_of_the_starts_is_returned_and_the_convex_bound_hol
 
 def test_trace_norm_classes_stay_with_the_conic_solver():
     large = draw_space(1.0, shape=(170, 12))
-    with pytest.raises(InputError, match="conic solver stops at 150"):
+    with pytest.raises(InputError, match="conic solver needs at most 150"):
         VersionSpace(large.observations, 0.02, TraceNorm(5.0)).maximize(np.ones(large.shape))
 
 

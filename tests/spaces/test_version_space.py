@@ -197,5 +197,5 @@ def test_errors_are_sentences():
         with pytest.raises(InputError, match=sentence):
             make()
     large = VersionSpace(Observations([0], [0], [1.0], (151, 2)), 0.1, TraceNorm(1.0))
-    with pytest.raises(InputError, match="the conic solver stops at 150"):
+    with pytest.raises(InputError, match="the conic solver needs at most 150"):
         large.maximize(np.ones((151, 2)))

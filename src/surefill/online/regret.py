@@ -6,8 +6,8 @@ The comparator maximises a concave quadratic over a max-norm class,
 
 Lower bound: Q at a member found by the factored augmented Lagrangian of ``surefill.spaces``. Upper bound: Q is concave,
 so Q(M) <= Q(M_0) + <B, M - M_0> with B = A - 2 w (M_0 - o), and <B, M> is at most the certified bound of
-``surefill.spaces.certificate``, from the same factors. Both meet at the optimum. The confidence player's comparator has
-a closed form (``ConfidencePlayer.best_reward``).
+``surefill.spaces.certificates``, from the same factors. Both meet at the optimum. The confidence player's comparator
+has a closed form (``ConfidencePlayer.best_reward``).
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ import numpy as np
 
 from surefill.arrays import Array, Floats
 from surefill.data.observations import Observations
-from surefill.spaces.augmented_lagrangian import Limits
-from surefill.spaces.certificate import bound_from_response
+from surefill.spaces.augmented_lagrangian import AugmentedLagrangian, Multipliers
+from surefill.spaces.certificates import bound_from_response
 from surefill.spaces.classes import MaxNorm
 from surefill.spaces.separation_oracle import full_width
 from surefill.spaces.spheres import Point, Spheres
@@ -97,24 +97,24 @@ def maximize_over_class(
         return QuadraticMaximum(0.0, 0.0, np.zeros(shape))
     whole_class = VersionSpace(Observations([0], [0], [0.0], shape, (-1.0, 1.0)), UNREACHABLE_MEAN_SQUARE, MaxNorm(K))
     spheres = Spheres(shape, K, 1, full_width(shape))
-    stage = Stage(spheres, Limits(whole_class, 1))
+    stage, multipliers = Stage(spheres, AugmentedLagrangian(whole_class)), Multipliers.zeros(1)
     loss = ScaledQuadraticLoss(quadratic, shape[0] * shape[1] / scale)
     variables = spheres.random(np.random.default_rng(random_state))
     lower_bound, upper_bound, best = -np.inf, np.inf, np.zeros(shape)
     for _ in range(MAX_STAGES):
-        variables, point = stage.run(variables, loss, STAGE_ITERATIONS)
-        left, right = stage.limits.members(point)
+        variables, multipliers, point = stage.run(variables, multipliers, loss, STAGE_ITERATIONS)
+        left, right = stage.lagrangian.members(point)
         M = left @ right.T
         if quadratic.value(M) > lower_bound:
             lower_bound, best = quadratic.value(M), M
-        upper_bound = min(upper_bound, _upper_bound(quadratic, whole_class, stage.limits, loss.factor, point))
+        upper_bound = min(upper_bound, _upper_bound(quadratic, whole_class, multipliers, loss.factor, point))
         if upper_bound - lower_bound <= gap * scale:
             break
     return QuadraticMaximum(lower_bound, max(lower_bound, upper_bound), best)
 
 
 def _upper_bound(
-    quadratic: ConcaveQuadratic, space: VersionSpace, limits: Limits, factor: float, point: Point
+    quadratic: ConcaveQuadratic, space: VersionSpace, multipliers: Multipliers, factor: float, point: Point
 ) -> float:
     """Q(M_0) - <B, M_0> + a bound on <B, M>; M_0 = U V' need not be a member."""
     U, V = point.left, point.right
@@ -123,7 +123,7 @@ def _upper_bound(
     constant, trivial = quadratic.value(M) - float(np.vdot(B, M)), float(np.abs(B).sum())
     if trivial <= NEGLIGIBLE * quadratic.scale:
         return constant + trivial
-    box = None if limits.box is None else np.sign(M) * limits.box[0] / factor
+    box = None if multipliers.box is None else np.sign(M) * multipliers.box[0] / factor
     return constant + min(trivial, bound_from_response(space, B, U, V, 0.0, box).value)
 
 

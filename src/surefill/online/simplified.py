@@ -23,11 +23,11 @@ from surefill.data.observations import Observations
 from surefill.errors import invalid_parameter, is_seed
 from surefill.online.parameters import require_positive, require_shape
 from surefill.online.projections import project_euclidean
-from surefill.spaces.augmented_lagrangian import Limits
+from surefill.spaces.augmented_lagrangian import AugmentedLagrangian, Multipliers
 from surefill.spaces.classes import MaxNorm
 from surefill.spaces.confidence_matrix import DenseConfidence
 from surefill.spaces.spheres import Spheres
-from surefill.spaces.stage import LinearPayoff, Stage
+from surefill.spaces.stage import LinearObjective, Stage
 from surefill.spaces.version_space import VersionSpace
 
 CellIndices = tuple[Indices, Indices]
@@ -107,12 +107,13 @@ class BestResponse:
         spheres = Spheres(shape, self.K, 1, self.rank)
         if not self._variables.size:
             self._variables = spheres.random(np.random.default_rng(self.random_state))
-        stage = Stage(spheres, Limits(VersionSpace(zeros, self.beta, MaxNorm(self.K)), 1, self._multiplier))
+        stage = Stage(spheres, AugmentedLagrangian(VersionSpace(zeros, self.beta, MaxNorm(self.K))))
         # C scaled to mean 1, so that the solver sees the same numbers at every size
-        payoff = LinearPayoff(C, shape, shape[0] * shape[1] / C.sum(), 1, np.float64)
-        self._variables, point = stage.run(self._variables, payoff, self.iterations)
-        self._multiplier = stage.limits.ball
-        left, right = stage.limits.members(point)
+        objective = LinearObjective(C, shape, shape[0] * shape[1] / C.sum(), 1, np.float64)
+        start = Multipliers(self._multiplier)
+        self._variables, multipliers, point = stage.run(self._variables, start, objective, self.iterations)
+        self._multiplier = multipliers.ball
+        left, right = stage.lagrangian.members(point)
         M: Array = left @ right.T
         return M
 

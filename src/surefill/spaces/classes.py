@@ -1,18 +1,18 @@
-"""The paper's matrix classes: what an adversary, and the truth, are assumed to be."""
+"""The paper's matrix classes, max-norm and trace-norm balls: where the truth and the adversaries are taken from."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from surefill.arrays import Array
 from surefill.errors import invalid_parameter
+from surefill.spaces.certificates import bound_dual_max_norm, max_norm_of_factors, trace_norm_of_factors
 from surefill.spaces.conic_model import load_cvxpy
-from surefill.spaces.grams import bound_dual_max_norm, max_norm_of_factors, trace_norm_of_factors
 from surefill.spaces.norms import NormValue, max_norm, trace_norm
 
 
@@ -48,13 +48,18 @@ class MaxNorm:
         return self.K
 
     @property
+    def convex(self) -> bool:
+        """Whether the class is convex: matrices of limited rank are not."""
+        return self.rank is None
+
+    @property
     def description(self) -> str:
         """The class in words."""
         limit = "" if self.rank is None else f" and rank at most {self.rank}"
         return f"matrices of max-norm at most {self.K:g}{limit}"
 
     def within_box(self, shape: tuple[int, int]) -> MaxNorm:
-        """The same matrices of this shape among those with |M_x| <= 1, by the smallest K and rank.
+        """The class of the smallest K and rank that holds the same matrices of ``shape`` with entries |M_x| <= 1.
 
         One of rank k has max-norm at most sqrt(k) (section 2.1), reached by factors of k columns (John's ellipsoid).
         """
@@ -73,7 +78,7 @@ class MaxNorm:
         """diag(G) <= lambda K, as a cvxpy constraint."""
         return load_cvxpy().diag(gram) <= scale * self.K
 
-    def bound_dual_norm(self, B: Array, multipliers: NDArray[np.float64]) -> float:
+    def bound_dual_norm(self, B: Array, multipliers: Array) -> float:
         """At least sup of <B, M> over max-norm(M) <= 1; ``multipliers`` are twice those of ``limit_gram``."""
         return bound_dual_max_norm(B, multipliers)
 
@@ -93,6 +98,7 @@ class TraceNorm:
     """
 
     tau: float
+    rank: ClassVar[None] = None
 
     def __post_init__(self) -> None:
         if not 0 < self.tau < np.inf:
@@ -102,6 +108,11 @@ class TraceNorm:
     def radius(self) -> float:
         """tau, the largest norm in the class and so the largest entry."""
         return self.tau
+
+    @property
+    def convex(self) -> bool:
+        """True: a norm's ball is convex."""
+        return True
 
     @property
     def description(self) -> str:
@@ -120,7 +131,7 @@ class TraceNorm:
         """trace(G) <= 2 lambda tau, as a cvxpy constraint."""
         return load_cvxpy().trace(gram) <= 2 * scale * self.tau
 
-    def bound_dual_norm(self, B: Array, multipliers: NDArray[np.float64]) -> float:
+    def bound_dual_norm(self, B: Array, multipliers: Array) -> float:
         """|B|_2 = sup of <B, M> over trace-norm(M) <= 1; no multiplier is needed."""
         return float(np.linalg.norm(B, 2))
 

@@ -1,4 +1,4 @@
-"""The version space as cone constraints, the solvers, and repairs that trust none of their numbers."""
+"""The version space as cone constraints, the conic solvers, and certificates computed afresh from their answers."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from surefill.errors import InputError, MissingExtraError, SolverError
-from surefill.spaces.grams import factor_gram
+from surefill.arrays import Array
+from surefill.errors import MissingExtraError, SolverError
+from surefill.spaces.certificates import factor_gram
+from surefill.spaces.requirements import Requirement, SolverRequirements, unmet
 
 if TYPE_CHECKING:
     from surefill.spaces.version_space import VersionSpace
@@ -20,12 +21,38 @@ Attempt = tuple[Literal["clarabel", "scs"], float]
 
 INTERIOR_POINT: tuple[Attempt, ...] = (("clarabel", 1e-10), ("clarabel", 1e-8), ("scs", 1e-7))
 FIRST_ORDER: tuple[Attempt, ...] = (("scs", 1e-5), ("scs", 1e-6), ("scs", 1e-7))
+"""Attempts in turn: an interior-point solver asks for less where it stalls, a first-order one for more where the
+certificate is not tight yet."""
+
+SCS_ITERATIONS = 20_000
+"""Iterations of SCS per attempt, a fifth of its default: an attempt that does not converge is certified as it is."""
 
 INTERIOR_POINT_LIMIT = 48
 """Rows plus columns up to which the interior-point solver takes about a second (``benchmarks/conic.py``)."""
 
 SIZE_LIMIT = 150
-"""Rows or columns beyond which a dense semidefinite program takes too long to be useful."""
+"""Rows or columns beyond which a dense semidefinite program takes too long to be useful: SCS took 70 s at 160."""
+
+SIZE_NEED, SIZE_ADVICE = f"at most {SIZE_LIMIT} rows and columns", "solve on a subset of its rows and columns"
+
+CONIC_SOLVER = SolverRequirements(
+    "the conic solver",
+    (
+        Requirement(
+            "a convex class",
+            lambda space: space.matrix_class.convex,
+            lambda space: space.matrix_class.description,
+            "leave the rank out",
+        ),
+        Requirement(
+            SIZE_NEED,
+            lambda space: max(space.shape) <= SIZE_LIMIT,
+            lambda space: f"{space.shape[0]} x {space.shape[1]}",
+            SIZE_ADVICE,
+        ),
+    ),
+)
+"""What :class:`ScaledMember` can be solved for."""
 
 Answer = TypeVar("Answer")
 
@@ -40,12 +67,9 @@ def load_cvxpy() -> Any:
 
 
 def check_size(shape: tuple[int, int]) -> None:
-    """Refuse what a dense semidefinite program cannot hold."""
+    """Refuse a matrix that is too large for the conic solver."""
     if max(shape) > SIZE_LIMIT:
-        raise InputError(
-            f"the conic solver stops at {SIZE_LIMIT} rows and columns and this matrix is "
-            f"{shape[0]} x {shape[1]}: solve on a subset of its rows and columns."
-        )
+        raise unmet(CONIC_SOLVER.solver, SIZE_NEED, f"{shape[0]} x {shape[1]}", SIZE_ADVICE)
 
 
 def plan_for(shape: tuple[int, int]) -> tuple[Attempt, ...]:
@@ -56,8 +80,7 @@ def plan_for(shape: tuple[int, int]) -> tuple[Attempt, ...]:
 def attempts(problem: Any, plan: tuple[Attempt, ...]) -> Iterator[None]:
     """Solve ``problem`` by each attempt in turn, pausing after every one that left numbers in its variables.
 
-    Inaccurate numbers pass, for whoever reads them certifies them afresh; an attempt without numbers is
-    skipped.
+    Inaccurate numbers pass, since callers certify them afresh; an attempt without numbers is skipped.
     """
     failures = []
     for solver, accuracy in plan:
@@ -94,7 +117,7 @@ def _solve(problem: Any, solver: str, accuracy: float) -> str | None:
             "tol_feas": accuracy,
         }
     else:
-        options = {"solver": cp.SCS, "eps_abs": accuracy, "eps_rel": accuracy, "max_iters": 20_000}
+        options = {"solver": cp.SCS, "eps_abs": accuracy, "eps_rel": accuracy, "max_iters": SCS_ITERATIONS}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -133,7 +156,7 @@ class ScaledMember:
         """All cone constraints, to be joined to an objective that is minimised."""
         return [self._norm, self._ball, *self._box]
 
-    def member(self) -> NDArray[np.float64]:
+    def member(self) -> Array:
         """The solver's N, divided by the smallest certified lambda with N in lambda V: a member of V."""
         m, seen = self.space.shape[0], self.space.observations
         G = np.array(self.gram.value)
@@ -146,7 +169,7 @@ class ScaledMember:
             scales.append(float(np.sqrt(self.space.mean_square(N) / self.space.beta)))
         return N / max(scales) if max(scales) > 0 else N
 
-    def bound(self, C: NDArray[np.float64]) -> float:
+    def bound(self, C: Array) -> float:
         """radius dual-norm(B) + sum|A| + sqrt(beta sum_S Z_x^2 / w_x) >= sup over V of <C, M>, C = B + Z + A.
 
         Z (the ball's part) and A (the box's part) come from the dual variables and B is what remains of C, so

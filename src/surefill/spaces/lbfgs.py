@@ -15,16 +15,22 @@ import numpy as np
 from surefill.arrays import Floats
 
 Tried = tuple[float, float, float]
+"""A point along a direction: the step, the value and the slope there."""
+
 Objective = Callable[[Floats], tuple[float, Floats]]
+"""x -> value and gradient."""
 
 MEMORY = 8
-"""Steps remembered."""
+"""Pairs (s, y) kept; 3 to 20 are usual (Nocedal and Wright, Numerical Optimization, section 7.2)."""
 
 DECREASE, CURVATURE = 1e-4, 0.9
-"""Weak Wolfe conditions: f falls by this share of what the slope promises, and the slope rises to this share."""
+"""Weak Wolfe conditions: f falls by this share of what the slope promises, and the slope rises to this share.
+
+The values that Nocedal and Wright (section 3.1) give for quasi-Newton methods.
+"""
 
 MAX_TRIES = 20
-"""Points tried along one direction."""
+"""Points tried along one direction before the lowest of them is taken."""
 
 
 class StepMemory:
@@ -54,7 +60,7 @@ class StepMemory:
         return q
 
 
-def descend(objective: Objective, x: Floats, iterations: int, deadline: float = np.inf) -> Floats:
+def minimize_lbfgs(objective: Objective, x: Floats, iterations: int, deadline: float = np.inf) -> Floats:
     """x after ``iterations`` steps of L-BFGS, each lowering f; fewer where none does or past ``deadline``."""
     memory = StepMemory()
     value, gradient = objective(x)

@@ -11,8 +11,8 @@ from threadpoolctl import threadpool_limits
 
 from surefill.arrays import Array
 from surefill.errors import InputError
+from surefill.spaces.certificates import factor_gram, max_norm_of_factors, trace_norm_of_factors
 from surefill.spaces.conic_model import attempts, check_size, first_tight, load_cvxpy, plan_for
-from surefill.spaces.grams import factor_gram, max_norm_of_factors, trace_norm_of_factors
 
 Vector = NDArray[np.float64]
 

@@ -1,4 +1,4 @@
-"""T factored matrices whose rows are points on spheres, so that the max-norm's limit needs no constraint."""
+"""Factors parametrised by points on spheres, so that the limit on a matrix's norm needs no constraint."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from surefill.arrays import Floats
 
 @dataclass(frozen=True, eq=False)
 class Point:
-    """Unit-free variables turned into factors: M^t = U^t V^t', every row of U^t and V^t at most sqrt(K) long.
+    """Factors of T matrices at some variables: M^t = U^t V^t', every row of U^t and V^t at most sqrt(K) long.
 
     ``left`` (m x T r) and ``right`` (n x T r) hold the T matrices side by side.
     """
@@ -22,6 +22,11 @@ class Point:
     lengths: Floats
     left: Floats
     right: Floats
+
+    def factors(self, t: int) -> tuple[Floats, Floats]:
+        """U^t and V^t."""
+        columns = self.spheres.columns(t)
+        return self.left[:, columns], self.right[:, columns]
 
     def pull_back(self, d_left: Floats, d_right: Floats) -> Floats:
         """The gradient in the variables: the part of the factors' gradient along the sphere, over the row's length."""
@@ -37,9 +42,10 @@ class Point:
 
 @dataclass(frozen=True)
 class Spheres:
-    """a -> sqrt(K) a / |a| in width + 1 dimensions, the last of which is dropped in the product.
+    """Rows a -> sqrt(K) a / |a| on spheres of width + 1 dimensions, the last of which is dropped in the product.
 
-    The spare coordinate lets a row be shorter than sqrt(K). ``count`` matrices of an ``shape`` = (m, n).
+    So every row of the factors is at most sqrt(K) long and the max-norm of U V' at most K; the spare coordinate lets a
+    row be shorter. ``count`` is T, the number of matrices of ``shape`` (m, n); ``width`` the columns of their factors.
     """
 
     shape: tuple[int, int]
@@ -47,6 +53,10 @@ class Spheres:
     count: int
     width: int
     dtype: type[np.floating[Any]] = np.float64
+
+    def columns(self, t: int) -> slice:
+        """Where the factors of M^t lie among the stacked ones."""
+        return slice(t * self.width, (t + 1) * self.width)
 
     def random(self, rng: np.random.Generator) -> Floats:
         """Variables with independent directions in every row."""
@@ -70,8 +80,8 @@ class Spheres:
 
 
 @dataclass(frozen=True)
-class WholeSpheres(Spheres):
-    """a -> sqrt(2 tau) a / |a|, with all rows of U^t, V^t and one spare coordinate as one vector a.
+class FrobeniusSphere(Spheres):
+    """One sphere per matrix for the trace norm: a -> sqrt(2 tau) a / |a|, a all of U^t and V^t and a spare coordinate.
 
     |U|_F^2 + |V|_F^2 <= 2 tau, so the trace norm of U V' is at most tau, and every matrix of that norm is reached. The
     spare coordinate of every row but the first is zero. ``K`` is tau.
@@ -90,12 +100,12 @@ class WholeSpheres(Spheres):
         on_sphere = a / lengths[None, :, None]
         factors = on_sphere[:, :, :-1].reshape(len(a), -1)
         left, right = factors[: self.shape[0]], factors[self.shape[0] :]
-        return WholePoint(self, on_sphere, lengths, left, right)
+        return FrobeniusPoint(self, on_sphere, lengths, left, right)
 
 
 @dataclass(frozen=True, eq=False)
-class WholePoint(Point):
-    """Variables of :class:`WholeSpheres` turned into factors."""
+class FrobeniusPoint(Point):
+    """Variables of :class:`FrobeniusSphere` turned into factors."""
 
     def pull_back(self, d_left: Floats, d_right: Floats) -> Floats:
         """The gradient in the variables: the part of the factors' gradient along the sphere, over the length."""

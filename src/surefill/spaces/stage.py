@@ -1,4 +1,4 @@
-"""One smooth problem over T factored members, and the stage of L-BFGS that every factored solver repeats."""
+"""One stage of the method of multipliers: L-BFGS on a smooth objective of T factored matrices, constraints added."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from surefill.arrays import Floats, row_blocks
-from surefill.spaces.augmented_lagrangian import Limits
-from surefill.spaces.lbfgs import descend
+from surefill.spaces.augmented_lagrangian import AugmentedLagrangian, Multipliers
+from surefill.spaces.lbfgs import minimize_lbfgs
 from surefill.spaces.spheres import Point, Spheres
 
 HELD_CELLS = 50_000_000
-"""Cells up to which a confidence is held as one array; beyond, it is made again in blocks of rows."""
+"""Cells up to which an m x n matrix is held as one array, 200 MB in single precision; beyond, by blocks of rows."""
 
 SERIAL_WORK = 500_000_000
-"""Multiplications per product up to which one core is faster than the wait for several."""
+"""Multiplications per product up to which one core is faster than the wait for several (measured on two)."""
 
 
-class Payoff(Protocol):
-    """What the T matrices are chosen for: its value (to be made small) and gradient in the stacked factors."""
+class FactoredObjective(Protocol):
+    """A smooth function of T matrices, to be made small: its value and gradient in the stacked factors."""
 
     def __call__(self, left: Floats, right: Floats) -> tuple[float, Floats, Floats]:
         """Value, and gradients in ``left`` and ``right``."""
@@ -32,15 +32,15 @@ class Payoff(Protocol):
         ...
 
 
-class LinearPayoff:
-    """-(pull / T) sum_t <C, M^t>: best responses to a fixed C, a matrix or anything with ``block(rows, cols)``."""
+class LinearObjective:
+    """-(weight / T) sum_t <C, M^t>: best responses to a fixed C, a matrix or anything with ``block(rows, cols)``."""
 
-    def __init__(self, C: Any, shape: tuple[int, int], pull: float, count: int, dtype: type) -> None:
-        self.shape, self.pull, self.factor = shape, pull, pull / count
-        self.C, self.dtype = hold(C, shape, dtype), dtype
+    def __init__(self, C: Any, shape: tuple[int, int], weight: float, count: int, dtype: type) -> None:
+        self.shape, self.weight, self.factor = shape, weight, weight / count
+        self.C, self.dtype = as_array_if_small(C, shape, dtype), dtype
 
     def __call__(self, left: Floats, right: Floats) -> tuple[float, Floats, Floats]:
-        """The value, and -(pull / T) C V and -(pull / T) C' U."""
+        """The value, and -(weight / T) C V and -(weight / T) C' U."""
         d_left, d_right = np.empty_like(left), np.zeros_like(right)
         for rows in row_blocks(*self.shape):
             block = rows_of(self.C, rows, self.shape[1], self.dtype)
@@ -52,45 +52,53 @@ class LinearPayoff:
         return -self.factor * value, d_left, d_right
 
     def of_matrix(self, M: Floats) -> tuple[float, Floats]:
-        """-(pull) <C, M> and -(pull) C, for T = 1."""
-        return -self.factor * float(np.einsum("ij,ij->", self.C, M, dtype=np.float64)), -self.dtype(
-            self.factor
-        ) * self.C
+        """-weight <C, M> and -weight C, for T = 1."""
+        value = float(np.einsum("ij,ij->", self.C, M, dtype=np.float64))
+        return -self.factor * value, -self.dtype(self.factor) * self.C
 
 
-@dataclass
+@dataclass(frozen=True)
 class Stage:
-    """Minimise payoff + limits over the spheres, by L-BFGS; one call is one stage of the method of multipliers."""
+    """Minimise an objective plus the constraints' terms over the spheres; nothing in it changes from stage to stage."""
 
     spheres: Spheres
-    limits: Limits
+    lagrangian: AugmentedLagrangian
     deadline: float = np.inf
 
-    def run(self, variables: Floats, payoff: Payoff, iterations: int) -> tuple[Floats, Point]:
-        """Variables of unit length after ``iterations``, the point there, and multipliers moved accordingly."""
-        cells, count = self.limits.cells, self.spheres.count
-        evaluate = self._of_one if count == 1 and cells <= HELD_CELLS else self._of_many
+    def run(
+        self, variables: Floats, multipliers: Multipliers, objective: FactoredObjective, iterations: int
+    ) -> tuple[Floats, Multipliers, Point]:
+        """Variables of unit length after ``iterations`` of L-BFGS, the multipliers updated there, and the point."""
+        cells, count = self.lagrangian.cells, self.spheres.count
+        evaluate = self.value_of_one if count == 1 and cells <= HELD_CELLS else self.value_of_many
 
-        def objective(x: Floats) -> tuple[float, Floats]:
+        def mean_over_cells(x: Floats) -> tuple[float, Floats]:
             point = self.spheres.point(x)
-            value, d_left, d_right = evaluate(payoff, point)
+            value, d_left, d_right = evaluate(multipliers, objective, point)
             return value / cells, point.pull_back(d_left, d_right) / self.spheres.dtype(cells)
 
         with one_core_if(cells * count * self.spheres.width < SERIAL_WORK):
-            point = self.spheres.point(descend(objective, variables, iterations, self.deadline))
-            self.limits.update(point)
-        return (point.on_sphere / self.spheres.dtype(np.sqrt(self.spheres.K))).ravel(), point
+            point = self.spheres.point(minimize_lbfgs(mean_over_cells, variables, iterations, self.deadline))
+            multipliers = self.lagrangian.update(multipliers, point)
+        # Lengths mean nothing on the sphere; at length 1 the next stage starts with well-scaled variables.
+        unit = (point.on_sphere / self.spheres.dtype(np.sqrt(self.spheres.K))).ravel()
+        return unit, multipliers, point
 
-    def _of_one(self, payoff: Payoff, point: Point) -> tuple[float, Floats, Floats]:
-        """Three products in all: M, and the gradient in M times either factor."""
+    def value_of_one(
+        self, multipliers: Multipliers, objective: FactoredObjective, point: Point
+    ) -> tuple[float, Floats, Floats]:
+        """Value and gradients for T = 1 in three products: M, and the gradient in M times either factor."""
         M = point.left @ point.right.T
-        value, G = payoff.of_matrix(M)
-        value += self.limits.add_to_matrix(M, G)
+        value, G = objective.of_matrix(M)
+        value += self.lagrangian.add_to_matrix(multipliers, M, G)
         return value, G @ point.right, G.T @ point.left
 
-    def _of_many(self, payoff: Payoff, point: Point) -> tuple[float, Floats, Floats]:
-        value, d_left, d_right = payoff(point.left, point.right)
-        value += self.limits.add(point, d_left, d_right)
+    def value_of_many(
+        self, multipliers: Multipliers, objective: FactoredObjective, point: Point
+    ) -> tuple[float, Floats, Floats]:
+        """Value and gradients for any T."""
+        value, d_left, d_right = objective(point.left, point.right)
+        value += self.lagrangian.add(multipliers, point, d_left, d_right)
         return value, d_left, d_right
 
 
@@ -99,16 +107,16 @@ def one_core_if(small: bool) -> Any:
     return threadpool_limits(limits=1 if small else None, user_api="blas")
 
 
-def hold(C: Any, shape: tuple[int, int], dtype: type) -> Any:
-    """``C`` as one array if it is one or is small enough to be, or else as it is."""
+def as_array_if_small(C: Any, shape: tuple[int, int], dtype: type) -> Any:
+    """``C`` as one array if it is one or has at most ``HELD_CELLS`` cells, or else as it is."""
     if isinstance(C, np.ndarray):
         return np.ascontiguousarray(C, dtype=dtype)
     if shape[0] * shape[1] > HELD_CELLS:
         return C
-    held: Floats = np.empty(shape, dtype=dtype)
+    whole: Floats = np.empty(shape, dtype=dtype)
     for rows in row_blocks(*shape):
-        held[rows] = rows_of(C, rows, shape[1], dtype)
-    return held
+        whole[rows] = rows_of(C, rows, shape[1], dtype)
+    return whole
 
 
 def rows_of(C: Any, rows: slice, n: int, dtype: type) -> Floats:

@@ -1,4 +1,4 @@
-"""What an adversary may still play after the observations: the version space around zero, and its oracle."""
+"""The version space around zero: the matrices of a class that are small on the observed cells, and its oracle."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ from surefill.data.observations import Observations
 from surefill.errors import InputError, invalid_parameter
 from surefill.spaces.classes import MatrixClass, MaxNorm
 from surefill.spaces.conic_model import (
-    SIZE_LIMIT,
+    CONIC_SOLVER,
     ScaledMember,
     attempts,
-    check_size,
     first_tight,
     load_cvxpy,
     plan_for,
@@ -27,8 +26,11 @@ from surefill.spaces.norms import as_matrix
 if TYPE_CHECKING:
     from surefill.spaces.separation_oracle import FactoredAdversary
 
-TOLERANCE = 1e-6
-"""How far over a limit a matrix may be and still count as a member."""
+MEMBERSHIP_TOLERANCE = 1e-6
+"""How far over a limit a matrix may be and still count as a member: a conic solver's accuracy, not rounding alone."""
+
+ORACLE_GAP = 2e-5
+"""Gap between value and bound, as a share of |C|, at which the conic oracle asks for no more accuracy."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,7 @@ class Membership:
     ball: float
 
     def __bool__(self) -> bool:
-        return max(self.norm, self.rank, self.box, self.ball) <= TOLERANCE
+        return max(self.norm, self.rank, self.box, self.ball) <= MEMBERSHIP_TOLERANCE
 
     def __str__(self) -> str:
         if self:
@@ -62,7 +64,7 @@ class Membership:
             "the largest entry 1": self.box,
             "the mean square beta on the observed cells": self.ball,
         }
-        broken = " and ".join(f"{name} by {by:.3g}" for name, by in excess.items() if by > TOLERANCE)
+        broken = " and ".join(f"{name} by {by:.3g}" for name, by in excess.items() if by > MEMBERSHIP_TOLERANCE)
         return f"The matrix is outside the version space: it exceeds {broken}."
 
 
@@ -141,7 +143,7 @@ class VersionSpace:
     def contains(self, M: ArrayLike) -> Membership:
         """Whether ``M`` is in V, and by how much each condition is exceeded (the norm by its upper bound)."""
         A = as_matrix(M, "M", self.shape)
-        rank = self.matrix_class.rank if isinstance(self.matrix_class, MaxNorm) else None
+        rank = self.matrix_class.rank
         beyond = np.linalg.svd(A, compute_uv=False)[rank:] if rank is not None else np.zeros(0)
         return Membership(
             norm=max(0.0, self.matrix_class.norm(A).upper - self.matrix_class.radius),
@@ -159,7 +161,7 @@ class VersionSpace:
 
         ``C`` is a matrix, a confidence, or anything with ``block(rows, cols)`` and ``coverage``.
         """
-        if not self._conic_reaches():
+        if not self._uses_conic_solver():
             from surefill.spaces.separation_oracle import best_responses
 
             given = C if hasattr(C, "block") else self._checked(C)
@@ -169,7 +171,7 @@ class VersionSpace:
         if size == 0:
             return Adversary.against(weights, np.zeros(self.shape), 0.0)
         adversaries = self._adversaries(weights / size, weights)
-        return first_tight(adversaries, lambda found: found.bound - found.value, 2e-5 * float(weights.sum()))
+        return first_tight(adversaries, lambda found: found.bound - found.value, ORACLE_GAP * float(weights.sum()))
 
     def _checked(self, C: ArrayLike) -> Array:
         weights = as_matrix(C, "C", self.shape)
@@ -177,12 +179,12 @@ class VersionSpace:
             raise InputError(f"C must be non-negative; its smallest entry is {weights.min():g}.")
         return weights
 
-    def _conic_reaches(self) -> bool:
-        """Whether the conic solver decides this space; the factored one knows max-norm classes only."""
-        if not isinstance(self.matrix_class, MaxNorm):
-            check_size(self.shape)
-            return True
-        return self.matrix_class.rank is None and max(self.shape) <= SIZE_LIMIT
+    def _uses_conic_solver(self) -> bool:
+        """Whether the oracle is the conic solver: where it can be, and always for classes other than the max-norm's."""
+        if isinstance(self.matrix_class, MaxNorm):
+            return not CONIC_SOLVER.missing(self)
+        CONIC_SOLVER.check(self)
+        return True
 
     def _adversaries(self, scaled: Array, C: Array) -> Iterator[Adversary]:
         """A certified adversary from each attempt at the conic program; ``scaled`` is C / max(C)."""
@@ -202,12 +204,3 @@ class VersionSpace:
         if isinstance(self.matrix_class, MaxNorm) and self.matrix_class.rank is not None:
             return replace(self, matrix_class=MaxNorm(self.matrix_class.K)).bound(C)
         return self.maximize(C, starts=1).bound
-
-    def require_conic(self) -> None:
-        """Refuse what the conic solver cannot decide: classes that are not convex, and large matrices."""
-        if isinstance(self.matrix_class, MaxNorm) and self.matrix_class.rank is not None:
-            raise InputError(
-                f"{self.matrix_class.description} are not a convex class and the conic solver needs one: "
-                "leave the rank out."
-            )
-        check_size(self.shape)

@@ -15,9 +15,9 @@ from surefill.coverage.linear.coverage_result import Coverage
 from surefill.coverage.quadratic.quadratic_program import CoverageBracket
 from surefill.data import Observations
 from surefill.errors import MissingExtraError
+from surefill.spaces.certificates import max_norm_of_factors, trace_norm_of_factors
 from surefill.spaces.classes import TraceNorm
 from surefill.spaces.conic_model import INTERIOR_POINT_LIMIT, SIZE_LIMIT
-from surefill.spaces.grams import max_norm_of_factors, trace_norm_of_factors
 from surefill.spaces.norms import max_norm
 from surefill.theory.sample_sizes import ProgramParameters, SampleSize
 

@@ -12,11 +12,10 @@ import numpy as np
 from surefill.arrays import Array, Floats
 from surefill.completion.max_norm.max_norm_loss import BoundedLoss, Risk
 from surefill.loop import Status
-from surefill.spaces.certificate import DualBound, bound_over_ball
+from surefill.spaces.certificates import DualBound, bound_dual_max_norm, bound_over_ball, factor_gram
 from surefill.spaces.conic_model import attempts, check_size, first_tight, load_cvxpy, plan_for
-from surefill.spaces.grams import bound_dual_max_norm, factor_gram
-from surefill.spaces.lbfgs import descend
-from surefill.spaces.saddle_escape import follow_gains, uses_all_columns, widen
+from surefill.spaces.lbfgs import minimize_lbfgs
+from surefill.spaces.saddle_escape import escape_saddle, has_full_rank, widen
 from surefill.spaces.separation_oracle import full_width
 from surefill.spaces.spheres import Point, Spheres
 from surefill.spaces.stage import one_core_if
@@ -145,7 +144,7 @@ class Descent:
 
         start = np.append(state.rows, unit * math.sqrt(state.K)) if free else state.rows.ravel()
         with one_core_if(True):
-            x = descend(objective, start.astype(self.dtype), STAGE_ITERATIONS, self.deadline)
+            x = minimize_lbfgs(objective, start.astype(self.dtype), STAGE_ITERATIONS, self.deadline)
         objective(x)
         return spheres.point(x[:size]), (float(x[-1]) / unit) ** 2 if free else state.K
 
@@ -157,11 +156,11 @@ class Descent:
     def _leave(self, rows: Array, found: DualBound) -> Array:
         """Where a certificate is open: wider if all columns are in use, and a step along the gains."""
         width = rows.shape[1] - 1
-        if self.rank is not None or found.strengths[0] <= 1 + self.tolerance:
+        if self.rank is not None or found.singular_values[0] <= 1 + self.tolerance:
             return rows
-        if width < self.widest and uses_all_columns(rows):
+        if width < self.widest and has_full_rank(rows):
             rows = widen(rows, min(2 * width, self.widest), self.rng)
-        return follow_gains(rows, found, self.tolerance)
+        return escape_saddle(rows, found, self.tolerance)
 
 
 def is_closed(state: Bracket, risk: Risk, tolerance: float) -> bool:

@@ -1,4 +1,4 @@
-"""What the coverage solvers return, and how each answer becomes it."""
+"""The result of the coverage solvers, and how each solver's answer becomes it."""
 
 from __future__ import annotations
 
@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from surefill.arrays import row_blocks
-from surefill.coverage.linear.certified import Bracket
-from surefill.coverage.linear.closed_form import Known, known_answer
+from surefill.coverage.closed_form import ClosedForm, closed_form_answer, relative_gap
+from surefill.coverage.linear.certified import CertifiedState
 from surefill.coverage.linear.conic_dual import ConicAnswer
 from surefill.coverage.linear.factored_confidence import FactoredConfidence
 from surefill.coverage.linear.factored_dual import WarmStart
-from surefill.coverage.linear.mixture import Mixture
+from surefill.coverage.linear.mixture import MixtureState
 from surefill.loop import Outcome, Status
 from surefill.notebook import card
 from surefill.plots import plot_confidence
-from surefill.spaces.classes import MaxNorm
 from surefill.spaces.confidence_matrix import Confidence, DenseConfidence
 from surefill.spaces.separation_oracle import FactoredAdversary
 from surefill.spaces.version_space import Adversary, VersionSpace
@@ -45,8 +44,8 @@ class CoverageStatus(enum.Enum):
     EXACT = "The answer follows from a closed form; no solver was needed."
     WITHIN_GAP = "The certified gap is within the one asked for."
     WIDE_GAP = "The solver left a certified gap wider than the one asked for; both bounds hold as they stand."
-    HELD = "Fresh searches found no adversary beyond gamma by more than the tolerance; others may exist."
-    NOT_HELD = "Fresh searches still found adversaries beyond the tolerance; their means say how far."
+    NO_VIOLATION_FOUND = "Fresh searches found no adversary beyond gamma by more than the tolerance; others may exist."
+    VIOLATION_FOUND = "Fresh searches still found adversaries beyond the tolerance; their means say how far."
     TIME_LIMIT = "The time limit was reached; what is said of this answer holds, allow more time for a better one."
 
 
@@ -113,15 +112,16 @@ class Coverage:
 
 
 def _result(space: VersionSpace, gamma: float, **found: Any) -> Coverage:
-    upper = max(found["upper_bound"], found["coverage"])
-    rank = space.matrix_class.rank if isinstance(space.matrix_class, MaxNorm) else None
-    fields = {**found, "upper_bound": upper, "gap": (upper - found["coverage"]) / upper if upper > 0 else 0.0}
-    return Coverage(**fields, K=space.matrix_class.radius, gamma=gamma, beta=space.beta, rank=rank)
+    """A ``Coverage`` of these fields, its gap, and the problem's parameters."""
+    # Both bounds are rounded sums; where they meet, rounding may put them in the wrong order.
+    found["upper_bound"] = max(found["upper_bound"], found["coverage"])
+    problem = {"K": space.matrix_class.radius, "gamma": gamma, "beta": space.beta, "rank": space.matrix_class.rank}
+    return Coverage(**found, **problem, gap=relative_gap(found["coverage"], found["upper_bound"]))
 
 
-def known_coverage(space: VersionSpace, gamma: float, known: Known) -> Coverage:
+def closed_form_coverage(space: VersionSpace, gamma: float, form: ClosedForm) -> Coverage:
     """The answer to a case decided without a solver."""
-    confidence, coverage, adversary = known_answer(space, gamma, known)
+    confidence, coverage, adversary = closed_form_answer(space, gamma, form)
     return _result(
         space,
         gamma,
@@ -142,7 +142,7 @@ def conic_coverage(space: VersionSpace, gamma: float, gap: float, answer: ConicA
         gamma,
         confidence=confidence,
         coverage=confidence.coverage,
-        upper_bound=answer.upper,
+        upper_bound=answer.upper_bound,
         standing="certified",
         adversaries=(Adversary.against(answer.C, answer.M, answer.bound),),
         status=CoverageStatus.WITHIN_GAP if answer.gap <= gap else CoverageStatus.WIDE_GAP,
@@ -160,7 +160,7 @@ def _against(confidence: FactoredConfidence, left: Any, right: Any, bound: float
     return FactoredAdversary(left, right, value, value / total if total > 0 else float("nan"), bound)
 
 
-def certified_coverage(space: VersionSpace, gamma: float, outcome: Outcome[Bracket]) -> Coverage:
+def certified_coverage(space: VersionSpace, gamma: float, outcome: Outcome[CertifiedState]) -> Coverage:
     """The factored solver's certified answer."""
     state = outcome.state
     assert state.confidence is not None
@@ -171,32 +171,33 @@ def certified_coverage(space: VersionSpace, gamma: float, outcome: Outcome[Brack
         gamma,
         confidence=C,
         coverage=state.coverage,
-        upper_bound=state.upper,
+        upper_bound=state.upper_bound,
         standing="certified",
         adversaries=(_against(C, state.left, state.right, state.bound),),
         status=statuses.get(outcome.status, CoverageStatus.WIDE_GAP),
-        warm=WarmStart(C.left, C.right, C.count, state.multipliers, C.scale, C.mu),
+        warm=WarmStart(C.left, C.right, C.count, state.ball, C.scale, C.mu),
     )
 
 
-def searched_coverage(space: VersionSpace, gamma: float, outcome: Outcome[Mixture], multipliers: Any) -> Coverage:
+def mixture_coverage(space: VersionSpace, gamma: float, outcome: Outcome[MixtureState]) -> Coverage:
     """The factored solver's answer with a rank."""
     state = outcome.state
+    multipliers = state.iterate.multipliers.ball
     C = state.confidence
     assert C is not None
     width = C.left.shape[1] // C.count
     parts = [slice(t * width, (t + 1) * width) for t in range(C.count)]
-    played = [_against(C, state.left[:, part], state.right[:, part], float("inf")) for part in parts]
+    members = [_against(C, state.left[:, part], state.right[:, part], float("inf")) for part in parts]
     strongest = [] if state.strongest is None else [state.strongest]
-    statuses = {Status.CONVERGED: CoverageStatus.HELD, Status.TIME_LIMIT: CoverageStatus.TIME_LIMIT}
+    statuses = {Status.CONVERGED: CoverageStatus.NO_VIOLATION_FOUND, Status.TIME_LIMIT: CoverageStatus.TIME_LIMIT}
     return _result(
         space,
         gamma,
         confidence=C,
         coverage=state.coverage,
-        upper_bound=state.upper,
+        upper_bound=state.upper_bound,
         standing="searched",
-        adversaries=tuple(strongest + sorted(played, key=lambda one: -one.value)),
-        status=statuses.get(outcome.status, CoverageStatus.NOT_HELD),
+        adversaries=tuple(strongest + sorted(members, key=lambda one: -one.value)),
+        status=statuses.get(outcome.status, CoverageStatus.VIOLATION_FOUND),
         warm=WarmStart(C.left, C.right, C.count, multipliers[: C.count], C.scale, C.mu),
     )

@@ -1,56 +1,74 @@
-"""What the factored coverage solvers share: T adversaries moved together against the confidence they leave."""
+"""The smoothed dual of MP 2 over T factored adversaries, and the stage that both factored solvers repeat."""
 
 from __future__ import annotations
 
-import math
-import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from surefill.arrays import Floats, row_blocks
-from surefill.coverage.linear.conic_dual import cover_against
+from surefill.arrays import Array, Floats, row_blocks
+from surefill.coverage.closed_form import cover_against
 from surefill.coverage.linear.factored_confidence import FactoredConfidence
-from surefill.kernels.mixtures import smooth_hinge
-from surefill.spaces.augmented_lagrangian import Limits
+from surefill.kernels.factored_sums import smooth_hinge
+from surefill.registry import storable
+from surefill.spaces.augmented_lagrangian import AugmentedLagrangian, Multipliers
 from surefill.spaces.separation_oracle import factored_space, full_width
 from surefill.spaces.spheres import Point, Spheres
-from surefill.spaces.stage import HELD_CELLS, LinearPayoff, Stage
+from surefill.spaces.stage import HELD_CELLS, LinearObjective, Stage
 from surefill.spaces.version_space import VersionSpace
 
 MAX_SWEEPS = 60
+"""Newton steps for lambda at most; bisection alone narrows a bracket to rounding in about as many."""
+
+START_STAGES, START_ITERATIONS = 4, 20
+"""Stages, and iterations of L-BFGS in each, of the best responses to C = 1 that a cold start begins with."""
+
+ITERATIONS = 100
+"""Iterations of L-BFGS per stage."""
+
+DOUBLE_CELLS = 30_000
+"""Cells up to which the convex class is solved in double precision; single halves the time and reaches 0.1%."""
+
+WARM_MU = 0.1
+"""Smoothing at which a solved neighbour is taken up: from a sharper one the adversary moves too slowly."""
+
+SHARPEN = 0.4
+"""Factor by which the smoothing mu falls from one stage to the next."""
 
 
-class CoveragePayoff:
+class SmoothedDual:
     """min over lambda >= 0 of sum_x phi_mu(1 + lambda (gamma - M_x)), M = (1/T) sum_t M^t, and its gradient -lambda C.
 
-    Up to 5 10^7 cells M and C are held; beyond, each sweep makes them again. ``scale`` is the last lambda, where
-    the next search for it starts.
+    phi_mu is the hinge max(0, s) smoothed by mu (:func:`smooth_hinge`). ``scale`` is the last lambda, where the next
+    search for it starts. Up to ``HELD_CELLS`` cells M and C are held; beyond, each sweep computes them again.
     """
 
-    def __init__(self, shape: tuple[int, int], gamma: float, count: int, dtype: type) -> None:
+    def __init__(
+        self, shape: tuple[int, int], gamma: float, count: int, dtype: type, mu: float = 1.0, scale: float = 1.0
+    ) -> None:
         self.shape, self.gamma, self.count = shape, gamma, count
-        self.mu, self.scale = 1.0, 1.0
+        self.mu, self.scale = mu, scale
         self.blocks = row_blocks(*shape)
-        self.held = shape[0] * shape[1] <= HELD_CELLS
-        rows = shape[0] if self.held else self.blocks[0].stop
+        self.holds_all = shape[0] * shape[1] <= HELD_CELLS
+        rows = shape[0] if self.holds_all else self.blocks[0].stop
         self.M, self.C = np.empty((rows, shape[1]), dtype), np.empty((rows, shape[1]), dtype)
+        # Accuracy of the mean slope in lambda, relative to gamma: above what sums in this precision can reach.
         self.accuracy = 1e-9 if dtype is np.float64 else 1e-7
 
     def __call__(self, left: Floats, right: Floats) -> tuple[float, Floats, Floats]:
         """The value at the best lambda, and its gradient."""
         value = self.solve_scale(left, right)
-        pull = self.scale / self.count
+        weight = self.scale / self.count
         d_left, d_right = np.empty_like(left), np.zeros_like(right)
         for rows in self.blocks:
-            C = self.C[rows] if self.held else self._sweep_block(left, right, rows)[1]
+            C = self.C[rows] if self.holds_all else self._sweep_block(left, right, rows)[1]
             d_left[rows] = C @ right
             d_right += C.T @ left[rows]
-        d_left *= -pull
-        d_right *= -pull
+        d_left *= -weight
+        d_right *= -weight
         return value, d_left, d_right
 
     def of_matrix(self, M: Floats) -> tuple[float, Floats]:
@@ -82,9 +100,9 @@ class CoveragePayoff:
         return float(value)
 
     def _sweep(self, left: Floats, right: Floats, fresh: bool) -> Any:
-        """Value, slope and curvature in lambda over all cells."""
+        """Value, slope and curvature in lambda over all cells; M is computed only where the factors are ``fresh``."""
         totals = np.zeros(3)
-        if self.held:
+        if self.holds_all:
             if fresh:
                 np.matmul(left / left.dtype.type(self.count), right.T, out=self.M)
             totals += smooth_hinge(self.M, self.scale, self.gamma, self.mu, self.C)
@@ -100,23 +118,41 @@ class CoveragePayoff:
         return np.array(smooth_hinge(M, self.scale, self.gamma, self.mu, C)), C
 
 
-OPENING_STAGES, OPENING_ITERATIONS = 4, 20
-ITERATIONS = 100
-"""Iterations of L-BFGS per round."""
+@storable
+@dataclass(frozen=True, eq=False)
+class DualIterate:
+    """All that a stage of the factored dual starts from.
 
-DOUBLE_CELLS = 30_000
-"""Cells up to which the convex class is solved in double precision; single halves the time and reaches 0.1%."""
+    Attributes
+    ----------
+    variables : those of the T adversaries on their spheres.
+    multipliers : of the adversaries' balls and boxes.
+    scale, mu : lambda and the smoothing.
+    """
 
-WARM_MU = 0.1
-"""Smoothing at which a solved neighbour is taken up: from a sharper one the adversary moves too slowly."""
+    variables: Floats
+    multipliers: Multipliers
+    scale: float = 1.0
+    mu: float = 1.0
 
-SHARPEN = 0.4
-"""Factor by which the smoothing falls."""
+    @property
+    def count(self) -> int:
+        """T, the number of adversaries."""
+        return len(self.multipliers.ball)
+
+
+class DualStage(NamedTuple):
+    """What a stage leads to: the next iterate, its factors, the confidence they leave, and that as a matrix if held."""
+
+    iterate: DualIterate
+    point: Point
+    confidence: FactoredConfidence
+    C: Floats | None
 
 
 @dataclass(frozen=True, eq=False)
 class WarmStart:
-    """Adversaries and multipliers of a solved neighbour."""
+    """Adversaries, multipliers, lambda and smoothing of a solved neighbouring problem."""
 
     left: Floats
     right: Floats
@@ -133,86 +169,83 @@ class WarmStart:
         )
 
 
-class Game:
-    """min over lambda >= 0, M^t in V of sum_x phi_mu(1 + lambda (gamma - (1/T) sum_t M^t_x)), stage by stage."""
+class FactoredDual:
+    """min over lambda >= 0, M^t in V of sum_x phi_mu(1 + lambda (gamma - (1/T) sum_t M^t_x)), stage by stage.
 
-    def __init__(self, space: VersionSpace, gamma: float, count: int, deadline: float, warm: WarmStart | None) -> None:
+    The common part of the two factored solvers. It holds the problem; where a solver stands is in a ``DualIterate``.
+    """
+
+    def __init__(self, space: VersionSpace, gamma: float, deadline: float, warm: WarmStart | None) -> None:
         space, matrix_class = factored_space(space)
         self.space, self.gamma, self.K = space, gamma, matrix_class.K
         double = matrix_class.rank is None and space.shape[0] * space.shape[1] <= DOUBLE_CELLS
         self.dtype: type = np.float64 if double else np.float32
-        self.deadline, self.warm = deadline, warm
         self.width = matrix_class.rank or full_width(space.shape)
-        self.seat(warm.count if warm else count, None if warm is None else warm.multipliers)
-        if warm is not None:
-            self.payoff.scale = warm.scale
+        self.deadline, self.warm = deadline, warm
+        self.lagrangian = AugmentedLagrangian(space)
 
-    def seat(self, count: int, multipliers: NDArray[np.float64] | None) -> None:
-        """Make room for ``count`` adversaries."""
+    def stage(self, count: int) -> Stage:
+        """The stage of L-BFGS for ``count`` adversaries."""
         spheres = Spheres(self.space.shape, self.K, count, self.width, self.dtype)
-        self.stage = Stage(spheres, Limits(self.space, count, multipliers), self.deadline)
-        self.payoff = CoveragePayoff(self.space.shape, self.gamma, count, self.dtype)
+        return Stage(spheres, self.lagrangian, self.deadline)
 
-    def open(self, rng: np.random.Generator) -> tuple[NDArray[np.float64], float]:
-        """Variables to start from and the first smoothing: best responses to C = 1, or the solved neighbour's."""
-        spheres = self.stage.spheres
+    def dual(self, iterate: DualIterate) -> SmoothedDual:
+        """The objective at an iterate's lambda and smoothing."""
+        return SmoothedDual(self.space.shape, self.gamma, iterate.count, self.dtype, iterate.mu, iterate.scale)
+
+    def initialise(self, count: int, rng: np.random.Generator) -> DualIterate:
+        """Where to start: the solved neighbour's adversaries if they still bind, or best responses to C = 1."""
         if self.warm is not None:
-            variables = spheres.variables(*fit_width(self.warm, self.width))
-            point = spheres.point(variables)
-            self.payoff.solve_scale(point.left, point.right)
-            if self.payoff.scale > 1e-6:  # or else the neighbour's adversaries no longer hold anything back
-                return variables, max(self.warm.mu, WARM_MU)
-            self.seat(spheres.count, None)
-        variables = spheres.random(rng)
-        ones = self.ones()
-        for _ in range(OPENING_STAGES):
-            variables, _ = self.stage.run(variables, ones, OPENING_ITERATIONS)
-        return variables, 1.0
+            count = self.warm.count
+            variables = self.stage(count).spheres.variables(*fit_width(self.warm, self.width))
+            start = DualIterate(variables, Multipliers(self.warm.multipliers), self.warm.scale)
+            point, dual = self.stage(count).spheres.point(variables), self.dual(start)
+            dual.solve_scale(point.left, point.right)
+            if dual.scale > 1e-6:  # at lambda = 0 the neighbour's adversaries constrain nothing
+                return replace(start, scale=dual.scale, mu=max(self.warm.mu, WARM_MU))
+        iterate = DualIterate(self.stage(count).spheres.random(rng), Multipliers.zeros(count))
+        for _ in range(START_STAGES):
+            iterate = self.respond_to_ones(iterate, START_ITERATIONS)
+        return iterate
 
-    def ones(self) -> LinearPayoff:
-        """The payoff against C = 1."""
-        shape = self.space.shape
-        return LinearPayoff(Ones(shape), shape, 1.0, self.stage.spheres.count, self.dtype)
+    def respond_to_ones(self, iterate: DualIterate, iterations: int) -> DualIterate:
+        """One stage towards the best responses to C = 1."""
+        shape, count = self.space.shape, iterate.count
+        ones = LinearObjective(Ones(), shape, 1.0, count, self.dtype)
+        variables, multipliers, _ = self.stage(count).run(iterate.variables, iterate.multipliers, ones, iterations)
+        return replace(iterate, variables=variables, multipliers=multipliers)
 
-    def play(
-        self, variables: NDArray[np.float64], mu: float, iterations: int = ITERATIONS
-    ) -> tuple[NDArray[np.float64], Point, FactoredConfidence]:
-        """One stage at smoothing ``mu``: the variables, the point, and the confidence it leaves."""
-        self.payoff.mu = mu
-        variables, point = self.stage.run(variables, self.payoff, iterations)
-        self.payoff.solve_scale(point.left, point.right)
+    def run_stage(self, iterate: DualIterate, iterations: int = ITERATIONS) -> DualStage:
+        """One stage on the smoothed dual, at the iterate's smoothing."""
+        dual = self.dual(iterate)
+        stage = self.stage(iterate.count)
+        variables, multipliers, point = stage.run(iterate.variables, iterate.multipliers, dual, iterations)
+        dual.solve_scale(point.left, point.right)
         confidence = FactoredConfidence(
-            point.left,
-            point.right,
-            point.spheres.count,
-            self.payoff.scale,
-            self.gamma,
-            mu,
-            0.0,
-            self.space.observations,
+            point.left, point.right, iterate.count, dual.scale, self.gamma, iterate.mu, 0.0, self.space.observations
         )
-        return variables, point, confidence
+        reached = DualIterate(variables, multipliers, dual.scale, iterate.mu)
+        return DualStage(reached, point, confidence, dual.C if dual.holds_all else None)
 
-    def upper_bound(self, left: Floats, right: Floats) -> float:
-        """At least the optimum: what could be covered if the mixture of these members were the only adversary."""
+    def upper_bound(self, left: Floats, right: Floats, count: int, scale: float) -> float:
+        """At least the optimum: what could be covered if the mixture of these members were the only adversary.
+
+        Exact where the mixture can be held, else the value of the unsmoothed dual at lambda = ``scale``.
+        """
         m, n = self.space.shape
-        count = self.stage.spheres.count
         if m * n <= HELD_CELLS:
             return cover_against(left.astype(np.float64) @ right.T.astype(np.float64) / count, self.gamma)
         hinge = 0.0
         for rows in row_blocks(m, n):
             M = (left[rows] @ right.T).astype(np.float64) / count
-            hinge += float(np.maximum(0.0, 1 + self.payoff.scale * (self.gamma - M)).sum())
+            hinge += float(np.maximum(0.0, 1 + scale * (self.gamma - M)).sum())
         return min(hinge, float(m) * n)
 
 
-@dataclass(frozen=True)
 class Ones:
     """C = 1 everywhere, by blocks."""
 
-    shape: tuple[int, int]
-
-    def block(self, rows: Any, cols: Any) -> NDArray[np.float64]:
+    def block(self, rows: Any, cols: Any) -> Array:
         """Ones at every pair."""
         return np.ones((len(rows), len(cols)))
 
@@ -230,8 +263,3 @@ def fit_width(warm: WarmStart, width: int) -> tuple[Floats, Floats]:
             fitted[:, t] = stacked[:, t] @ turn[:width].T
     flat = fitted.reshape(len(stacked), -1)
     return flat[:m], flat[m:]
-
-
-def deadline_after(seconds: float | None) -> float:
-    """The clock's reading in ``seconds``, or never."""
-    return math.inf if seconds is None else time.perf_counter() + seconds

@@ -7,29 +7,33 @@ from typing import Any
 
 import numpy as np
 
-from surefill.coverage.linear.certified import CertifiedGame
-from surefill.coverage.linear.closed_form import decide
+from surefill.coverage.closed_form import closed_form
+from surefill.coverage.linear.certified import CertifiedDualSolver
 from surefill.coverage.linear.conic_dual import solve_conic
 from surefill.coverage.linear.coverage_result import (
     Coverage,
     certified_coverage,
+    closed_form_coverage,
     conic_coverage,
-    known_coverage,
-    searched_coverage,
+    mixture_coverage,
 )
-from surefill.coverage.linear.factored_dual import WarmStart, deadline_after
-from surefill.coverage.linear.mixture import SearchedGame
+from surefill.coverage.linear.factored_dual import WarmStart
+from surefill.coverage.linear.mixture import MixtureSolver
 from surefill.data.observations import Observations
 from surefill.errors import InputError, invalid_parameter
 from surefill.loop import ProgressCallback, run
 from surefill.spaces.classes import MaxNorm
-from surefill.spaces.conic_model import INTERIOR_POINT_LIMIT, SIZE_LIMIT, first_tight, plan_for
+from surefill.spaces.conic_model import CONIC_SOLVER, INTERIOR_POINT_LIMIT, first_tight, plan_for
+from surefill.spaces.separation_oracle import deadline_after
 from surefill.spaces.version_space import VersionSpace
 
 METHODS = ("auto", "conic", "factored")
+
 MAX_ROUNDS = 60
+"""Rounds of a factored solver; a round is at most 100 iterations of L-BFGS and a check."""
+
 MANY_DIGITS = 1e-3
-"""Gaps below which "auto" prefers the conic solver wherever it reaches."""
+"""Gaps below which "auto" prefers the conic solver wherever it can be used: the factored one is slow to reach them."""
 
 
 def solve_coverage(
@@ -87,32 +91,30 @@ def solve_coverage(
         raise invalid_parameter("solve_coverage", "time_limit", "None or a positive number of seconds", time_limit)
     space = VersionSpace(obs, gamma**2 / 2 if beta is None else beta, MaxNorm(K, rank))
     if method == "conic":
-        space.require_conic()
-    known = decide(space, gamma)
-    if known is not None:
-        return known_coverage(space, gamma, known)
+        CONIC_SOLVER.check(space)
+    form = closed_form(space, gamma)
+    if form is not None:
+        return closed_form_coverage(space, gamma, form)
     if method == "conic" or (method == "auto" and _prefers_conic(space, gap)):
         answers = solve_conic(space, gamma, plan_for(space.shape))
         return conic_coverage(space, gamma, gap, first_tight(answers, lambda answer: answer.gap, gap))
-    deadline, rng = deadline_after(time_limit), np.random.default_rng(random_state)
+    given = (space, gamma, gap, np.random.default_rng(random_state), deadline_after(time_limit))
     warm = _warm(warm_start, space)
     limits: dict[str, Any] = {"max_steps": MAX_ROUNDS, "time_limit": time_limit, "progress": progress}
     if rank is None:
-        return certified_coverage(space, gamma, run(CertifiedGame(space, gamma, gap, rng, deadline, warm), **limits))
-    game = SearchedGame(space, gamma, gap, rng, deadline, warm)
-    return searched_coverage(space, gamma, run(game, **limits), game.stage.limits.ball)
+        return certified_coverage(space, gamma, run(CertifiedDualSolver(*given, warm), **limits))
+    return mixture_coverage(space, gamma, run(MixtureSolver(*given, warm), **limits))
 
 
 def _prefers_conic(space: VersionSpace, gap: float) -> bool:
     """Whether the conic solver is there and better: a small convex problem, or many digits wanted of a larger one."""
-    assert isinstance(space.matrix_class, MaxNorm)
-    if space.matrix_class.rank is not None or importlib.util.find_spec("cvxpy") is None:
+    if CONIC_SOLVER.missing(space) or importlib.util.find_spec("cvxpy") is None:
         return False
-    reaches = max(space.shape) <= SIZE_LIMIT and (gap < MANY_DIGITS or space.beta == 0)
-    return sum(space.shape) <= INTERIOR_POINT_LIMIT or reaches
+    return sum(space.shape) <= INTERIOR_POINT_LIMIT or gap < MANY_DIGITS or space.beta == 0
 
 
 def _warm(start: Coverage | None, space: VersionSpace) -> WarmStart | None:
+    """What a factored solver takes over from an earlier result, None where that had no factored solution."""
     if start is None:
         return None
     if start.confidence.shape != space.shape:

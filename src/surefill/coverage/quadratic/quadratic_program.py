@@ -1,4 +1,4 @@
-"""The coverage program of the paper's inefficient algorithm, MP 1, between two proofs."""
+"""MP 1, the coverage program of the paper's inefficient algorithm: certified lower and upper bounds on its optimum."""
 
 from __future__ import annotations
 
@@ -10,20 +10,24 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from surefill.coverage.linear.closed_form import decide, known_answer
-from surefill.coverage.quadratic.branch_and_bound import branches_reach, certify_by_branching
-from surefill.coverage.quadratic.cutting_planes import CuttingPlanes, Planes
-from surefill.coverage.quadratic.relaxation import RelaxedProgram, make_feasible
+from surefill.coverage.closed_form import closed_form, closed_form_answer, relative_gap
+from surefill.coverage.quadratic.branch_and_bound import can_branch, certify_by_branching
+from surefill.coverage.quadratic.cutting_planes import CuttingPlaneSolver, CuttingPlaneState
+from surefill.coverage.quadratic.relaxation import RelaxationSolver, make_squares_feasible
 from surefill.data.observations import Observations
 from surefill.errors import InputError, SolverError, invalid_parameter
 from surefill.loop import ProgressCallback, Status, run
 from surefill.spaces.classes import MatrixClass, MaxNorm
 from surefill.spaces.confidence_matrix import Confidence, DenseConfidence
+from surefill.spaces.conic_model import CONIC_SOLVER
 from surefill.spaces.version_space import VersionSpace
 
 MAX_TRIANGLE_ROUNDS = 12
+"""Rounds of triangle inequalities at most; each ends earlier where one brings less than ``relaxation.ENOUGH``."""
 
 TIED = 1e-9
+"""Relative distance of beta to gamma below which they count as equal."""
+
 CONTRADICTION = 1e-6
 """How far rounding may bring the lower bound above the upper one."""
 
@@ -87,7 +91,7 @@ class CoverageBracket:
     @property
     def gap(self) -> float:
         """(upper - lower) / upper, 0 when both are 0."""
-        return max(0.0, self.upper - self.lower) / self.upper if self.upper > 0 else 0.0
+        return relative_gap(self.lower, self.upper)
 
     @property
     def coverage(self) -> float:
@@ -147,17 +151,18 @@ def solve_quadratic_coverage(
     chosen = MaxNorm(1.0) if matrix_class is None else matrix_class
     space = _checked_space(obs, chosen, gamma, gamma / 2 if beta is None else beta, gap, max_rounds, time_limit)
     start = time.perf_counter()
-    known = decide(space, math.sqrt(gamma))
-    if known is not None:
-        confidence, coverage, adversary = known_answer(space, math.sqrt(gamma), known)
-        cuts = adversary.matrix[None] if known == "none" else np.zeros((0, *obs.shape))
+    # Entries and means enter squared, so MP 1 at gamma is decided where MP 2 at sqrt(gamma) is.
+    form = closed_form(space, math.sqrt(gamma))
+    if form is not None:
+        confidence, coverage, adversary = closed_form_answer(space, math.sqrt(gamma), form)
+        cuts = adversary.matrix[None] if form == "none" else np.zeros((0, *obs.shape))
         proofs = (coverage, coverage, confidence, True, cuts, BracketStatus.EXACT, confidence, math.nan)
         return CoverageBracket(*proofs, chosen, gamma, space.beta, time.perf_counter() - start)
-    C = run(RelaxedProgram(space, gamma), max_steps=MAX_TRIANGLE_ROUNDS).state.C
-    planes = CuttingPlanes(space, gamma, C, gap, np.random.default_rng(random_state))
-    outcome = run(planes, max_steps=max_rounds, time_limit=time_limit, progress=progress)
-    found = planes.settle(outcome.state)
-    if branches_reach(space.shape) and found.upper - C.sum() > gap * found.upper and found.C.any():
+    C = run(RelaxationSolver(space, gamma), max_steps=MAX_TRIANGLE_ROUNDS).state.C
+    solver = CuttingPlaneSolver(space, gamma, C, gap, np.random.default_rng(random_state))
+    outcome = run(solver, max_steps=max_rounds, time_limit=time_limit, progress=progress)
+    found = solver.retreat(outcome.state)
+    if can_branch(space.shape) and found.upper_bound - C.sum() > gap * found.upper_bound and found.C.any():
         C = max(C, _certified_by_branching(space, gamma, found.C, gap / 2, time_limit), key=np.sum)
     return _bracket(space, gap, C, found, outcome.status, (gamma, time.perf_counter() - start))
 
@@ -167,18 +172,25 @@ def _certified_by_branching(
 ) -> NDArray[np.float64]:
     """C as far as branch and bound certifies it; 0 where the solver of its boxes fails, for another C is certified."""
     try:
-        return make_feasible(space, gamma, C, certify_by_branching(space, C, gamma, slack, time_limit))[0]
+        return make_squares_feasible(space, gamma, C, certify_by_branching(space, C, gamma, slack, time_limit))[0]
     except SolverError:
         return np.zeros_like(C)
 
 
 def _bracket(
-    space: VersionSpace, gap: float, C: NDArray[np.float64], found: Planes, ended: Status, run_as: tuple[float, float]
+    space: VersionSpace,
+    gap: float,
+    C: NDArray[np.float64],
+    found: CuttingPlaneState,
+    ended: Status,
+    run_as: tuple[float, float],
 ) -> CoverageBracket:
     lower, (gamma, seconds) = float(C.sum()), run_as
-    if lower > (1 + CONTRADICTION) * found.upper:
-        raise SolverError(f"the proved bounds contradict each other ({lower:g} > {found.upper:g}); please report this.")
-    upper = max(found.upper, lower)
+    if lower > (1 + CONTRADICTION) * found.upper_bound:
+        raise SolverError(
+            f"the proved bounds contradict each other ({lower:g} > {found.upper_bound:g}); please report this."
+        )
+    upper = max(found.upper_bound, lower)
     statuses = {Status.STEP_LIMIT: BracketStatus.STEP_LIMIT, Status.TIME_LIMIT: BracketStatus.TIME_LIMIT}
     status = statuses.get(ended, BracketStatus.SEARCH_ENDED)
     if upper - lower <= gap * upper:
@@ -212,7 +224,7 @@ def _checked_space(
     if not isinstance(matrix_class, MatrixClass):
         raise invalid_parameter(owner, "matrix_class", "MaxNorm(K) or TraceNorm(tau)", matrix_class)
     space = VersionSpace(obs, float(beta), matrix_class)
-    space.require_conic()
+    CONIC_SOLVER.check(space)
     if not isinstance(matrix_class, MaxNorm) and beta >= (1 - TIED) * gamma:
         raise InputError(f"beta must be below gamma for {matrix_class.description}; got {beta:g} and {gamma:g}.")
     return space

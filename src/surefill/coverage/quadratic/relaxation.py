@@ -1,4 +1,7 @@
-"""A convex set that holds every square M o M of the version space's members, as cone constraints with repairs."""
+"""MP 1 from below: a convex set that holds the square M o M of every member of V, and the program over it.
+
+The set is a semidefinite relaxation; the bounds are computed afresh from the solver's multipliers.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefill.arrays import Array
-from surefill.coverage.linear.conic_dual import counts_confidence
+from surefill.coverage.closed_form import make_feasible
 from surefill.loop import Status
+from surefill.registry import storable
 from surefill.spaces.classes import TraceNorm
 from surefill.spaces.conic_model import Attempt, attempts, first_tight, load_cvxpy, plan_for
 from surefill.spaces.version_space import VersionSpace
@@ -21,6 +25,7 @@ SMALLEST_ANGLE = 1e-3
 """Least t of a triangle: its tangent would be vertical at 0."""
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class Triangles:
     """H_ac + H_bc - H_ab / (2 t) <= K^2 (1 + t / 2), valid for all t > 0: see :class:`MaxNormSquares`."""
@@ -159,7 +164,7 @@ class TraceNormSquares:
         return s * self.space.beta + norms + self.rho**2 * float(np.maximum(A, 0.0).sum())
 
     def tightened(self, most: int, scale: float) -> None:
-        """There are no triangles for this class."""
+        """None: the relaxation of this class has no triangle inequalities to add."""
 
 
 def scaled_squares(
@@ -186,15 +191,21 @@ TRIANGLE_LIMIT = 24
 """Rows plus columns up to which triangles are added: beyond, they gain a part in a thousand and cost several solves."""
 
 TRIANGLES = 200
-"""Triangles added at once."""
+"""Triangles added at once, so that the program stays a small multiple of its first size."""
 
 ROUNDING = 1e-10
+"""Share by which a bound is taken larger: its eigenvalues are known to about 1e-13."""
+
+REPAIR_COST = 1e-3
+"""Share of coverage lost to the repair at which the conic solver is asked for no more accuracy."""
+
 ENOUGH = 1e-5
 """A round of triangles that covers no more than this share in addition is the last."""
 
 
+@storable
 @dataclass(frozen=True, eq=False)
-class RelaxedAnswer:
+class RelaxationState:
     """C with sum_x C_x M_x^2 <= ``bound`` <= gamma |C| for all M in V; ``triangles`` for the next round, if any."""
 
     C: NDArray[np.float64]
@@ -204,7 +215,7 @@ class RelaxedAnswer:
     gained: float = np.inf
 
 
-class RelaxedProgram:
+class RelaxationSolver:
     """max |C| with <C, Z> <= gamma |C| for all Z in R, R holding every M o M; a solver for ``loop.run``.
 
     Its dual is min over lambda >= 0, N in lambda R of sum_x max(0, 1 + lambda gamma - N_x), a semidefinite program as
@@ -217,33 +228,33 @@ class RelaxedProgram:
     def __init__(self, space: VersionSpace, gamma: float) -> None:
         self.space, self.gamma = space, gamma
 
-    def init(self) -> RelaxedAnswer:
+    def init(self) -> RelaxationState:
         """The program without triangles."""
         return self._solve(Triangles.none())
 
-    def step(self, state: RelaxedAnswer) -> RelaxedAnswer:
+    def step(self, state: RelaxationState) -> RelaxationState:
         """Solve again with more triangles, and keep the better C."""
         assert state.triangles is not None  # terminate() ends where there are none
         new = self._solve(state.triangles)
         gained = float(new.C.sum() / state.C.sum()) - 1
         best = new if gained > 0 else state
-        return RelaxedAnswer(best.C, best.bound, best.lost, new.triangles, gained)
+        return RelaxationState(best.C, best.bound, best.lost, new.triangles, gained)
 
-    def measure(self, state: RelaxedAnswer) -> float:
+    def measure(self, state: RelaxationState) -> float:
         """The certified coverage."""
         return float(state.C.sum())
 
-    def terminate(self, state: RelaxedAnswer) -> Status | None:
+    def terminate(self, state: RelaxationState) -> Status | None:
         """Converged when no triangle is violated, or the last ones brought nothing; large matrices take none."""
         if sum(self.space.shape) > TRIANGLE_LIMIT or state.triangles is None:
             return Status.CONVERGED
         return Status.CONVERGED if state.gained < ENOUGH else None
 
-    def _solve(self, triangles: Triangles) -> RelaxedAnswer:
+    def _solve(self, triangles: Triangles) -> RelaxationState:
         answers = self._answers(triangles, plan_for(self.space.shape))
-        return first_tight(answers, lambda answer: answer.lost, 1e-3)
+        return first_tight(answers, lambda answer: answer.lost, REPAIR_COST)
 
-    def _answers(self, triangles: Triangles, plan: tuple[Attempt, ...]) -> Iterator[RelaxedAnswer]:
+    def _answers(self, triangles: Triangles, plan: tuple[Attempt, ...]) -> Iterator[RelaxationState]:
         """A repaired answer from each attempt; ``lost`` is the share of coverage that the repair cost."""
         cp = load_cvxpy()
         scale, hinge = cp.Variable(nonneg=True), cp.Variable(self.space.shape, nonneg=True)
@@ -251,26 +262,13 @@ class RelaxedProgram:
         covers = hinge >= 1 + scale * self.gamma - model.matrix
         for _ in attempts(cp.Problem(cp.Minimize(cp.sum(hinge)), [covers, *model.constraints]), plan):
             found = np.clip(covers.dual_value, 0.0, 1.0)
-            C, bound = make_feasible(self.space, self.gamma, found, model.bound(found))
+            C, bound = make_squares_feasible(self.space, self.gamma, found, model.bound(found))
             lost = 1 - float(C.sum()) / max(float(found.sum()), 1e-300)
-            yield RelaxedAnswer(C, bound, lost, model.tightened(TRIANGLES, float(scale.value)))
+            yield RelaxationState(C, bound, lost, model.tightened(TRIANGLES, float(scale.value)))
 
 
-def make_feasible(
+def make_squares_feasible(
     space: VersionSpace, gamma: float, C: NDArray[np.float64], bound: float
 ) -> tuple[NDArray[np.float64], float]:
-    """(1 - t) C + t C0 with the smallest t that certifies a bound of at most gamma times its sum; that bound.
-
-    ``bound`` is taken 1e-10 larger: its eigenvalues are known to about 1e-13.
-
-    C0 = counts / max(counts) has sum_x C0_x M_x^2 = |C0| sum_S w_x M_x^2 <= beta |C0|, so (gamma - beta) |C0| to spare.
-    """
-    C0 = counts_confidence(space)
-    counted = float(C0.sum())
-    bound *= 1 + ROUNDING
-    excess = max(0.0, bound - gamma * float(C.sum()))
-    t = excess / (excess + (gamma - space.beta) * counted)
-    mixed = (1 - t) * C + t * C0
-    if mixed.sum() < counted:
-        return C0, space.beta * counted
-    return mixed, (1 - t) * bound + t * space.beta * counted
+    """C mixed with counts / max(counts) until it is feasible for MP 1; see :func:`make_feasible`."""
+    return make_feasible(space, gamma, C, bound * (1 + ROUNDING), space.beta)

@@ -1,4 +1,4 @@
-"""Compiled sums over the cells of factored matrices: the smoothed hinge, and products at the observed cells."""
+"""Compiled sums over the cells of factored matrices: smoothed hinge, box penalty, products at the observed cells."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ def smooth_hinge(M: Floats, scale: float, gamma: float, mu: float, C: Floats) ->
     phi(s) = max over c in [0, 1] of c s - (mu / 2) c^2, so C holds the maximising c of every cell.
     """
     value, slope, curvature = 0.0, 0.0, 0.0
-    sharp = 1.0 / mu
+    inverse_mu = 1.0 / mu
     for i in range(M.shape[0]):
         for j in range(M.shape[1]):
             d = gamma - M[i, j]
             s = 1.0 + scale * d
-            c = min(max(s * sharp, 0.0), 1.0)
+            c = min(max(s * inverse_mu, 0.0), 1.0)
             C[i, j] = c
             value += c * (s - 0.5 * mu * c)
             slope += c * d
@@ -29,15 +29,18 @@ def smooth_hinge(M: Floats, scale: float, gamma: float, mu: float, C: Floats) ->
 
 
 @compiled_sums
-def add_box(M: Floats, held: Floats, stiffness: float, G: Floats) -> float:
-    """sum (over^2 - held^2) / (2 rho), over = max(0, held + rho (|M| - 1)), rho = stiffness; G += sign(M) over."""
+def add_box(M: Floats, multipliers: Floats, stiffness: float, G: Floats) -> float:
+    """sum (s^2 - sigma^2) / (2 rho), s = max(0, sigma + rho (|M| - 1)); G += sign(M) s.
+
+    The augmented Lagrangian of |M_x| <= 1 with multipliers sigma and stiffness rho.
+    """
     value = 0.0
     for i in range(M.shape[0]):
         for j in range(M.shape[1]):
-            entry, multiplier = M[i, j], held[i, j]
-            over = max(multiplier + stiffness * (abs(entry) - 1.0), 0.0)
-            value += over * over - multiplier * multiplier
-            G[i, j] += over if entry > 0.0 else -over
+            entry, multiplier = M[i, j], multipliers[i, j]
+            updated = max(multiplier + stiffness * (abs(entry) - 1.0), 0.0)
+            value += updated * updated - multiplier * multiplier
+            G[i, j] += updated if entry > 0.0 else -updated
     return value / (2.0 * stiffness)
 
 
@@ -49,7 +52,7 @@ def products_at(U: Floats, V: Floats, rows: Floats, cols: Floats, out: Floats) -
     for x in range(len(rows)):
         i, j = rows[x], cols[x]
         for t in range(n_matrices):
-            total = np.float32(0.0) * U[i, 0]
+            total = np.float32(0.0) * U[i, 0]  # zero in the factors' own precision
             for k in range(t * width, (t + 1) * width):
                 total += U[i, k] * V[j, k]
             out[x, t] = total
