@@ -80,7 +80,7 @@ def test_errors_are_against_the_truth():
 
 
 def test_a_folder_that_cannot_be_is_refused_before_the_work(run, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("surefill.reproduction.demo_story.tell_blocks", None)
+    monkeypatch.setattr("surefill.reproduction.demo_story.demonstrate_blocks", None)
     (tmp_path / "file").write_text("")
     for folder in (tmp_path / "no" / "pictures", tmp_path / "file"):
         assert run("demo", "-o", folder) == 2

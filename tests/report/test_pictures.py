@@ -21,7 +21,7 @@ def test_pictures_of_every_kind(fitted, tmp_path, name, magic):
 
 
 def test_kept_panel_is_empty_where_nothing_is_kept(fitted):
-    _, completed, _, kept = (panel[2] for panel in _panels(*fitted))
+    _, completed, _, kept = (panel.matrix for panel in _panels(*fitted))
     assert np.isnan(kept).any()
     assert np.isfinite(kept).any()
     inside = fitted[1].keeps_dense()

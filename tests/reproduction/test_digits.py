@@ -3,7 +3,7 @@ import pytest
 
 from surefill import InputError, PartialCompleter
 from surefill.datasets import make_hidden_digits
-from surefill.reproduction.figures import _strips, draw_digits, first_of_each_digit
+from surefill.reproduction.figures import _digit_lines, draw_digits, first_of_each_digit
 
 
 @pytest.fixture(scope="module")
@@ -29,11 +29,11 @@ def test_one_image_of_each_digit_halves_in_turn(fitted):
 
 def test_what_is_neither_seen_nor_kept_stays_blank(fitted):
     hidden, result = fitted
-    truth, seen, completed, kept = (images for _, _, images in _strips(*fitted))
+    truth, seen, completed, kept = (images for _, _, images in _digit_lines(*fitted))
     assert result.keeps_dense().any()
     np.testing.assert_array_equal(np.isnan(seen), ~hidden.seen)
     np.testing.assert_array_equal(np.isnan(kept), ~(hidden.seen | result.keeps_dense()))
     np.testing.assert_array_equal(completed[hidden.seen], truth[hidden.seen])
-    note = _strips(*fitted)[3][1]
+    note = _digit_lines(*fitted)[3][1]
     filled = result.keeps_dense() & ~hidden.seen
     assert f"error {np.mean((kept - truth)[filled] ** 2):.1f} " in note

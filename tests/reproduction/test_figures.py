@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from surefill import InputError
-from surefill.reproduction import CompletionErrors, ConfidenceScores, ErrorsByConfidence, reproduce_pattern
+from surefill.reproduction import CompletionErrors, ConfidenceScores, MovielensOutcome, reproduce_pattern
 from surefill.reproduction.figures import _coloured, _faded, draw_errors_by_confidence, draw_pattern, level_means
 from surefill.reproduction.methods import coverage_program
 
@@ -31,7 +31,7 @@ def test_errors_by_confidence(tmp_path):
     C = rng.uniform(size=300)
     errors = CompletionErrors("a completion", "", rng.exponential(2 - C), 0.1)
     methods = tuple(ConfidenceScores(name, "", "no bound", C, C, 0.1) for name in ("one way", "another"))
-    draw_errors_by_confidence(ErrorsByConfidence("a part", (30, 20), 100, (errors,), methods), tmp_path / "errors.svg")
+    draw_errors_by_confidence(MovielensOutcome("a part", (30, 20), 100, (errors,), methods), tmp_path / "errors.svg")
     drawn = (tmp_path / "errors.svg").read_text()
     for words in ("one way", "another", "a completion", "tenth by confidence", "MovieLens 100K, a part"):
         assert words in drawn

@@ -67,11 +67,11 @@ def demo(folder: Path, size: int, tolerance: float, images: int, seed: int, as_j
     _make_folder(folder)
     with ProgressBars() as bars:
         with bars.stage("two groups of people"):
-            blocks = story.tell_blocks(size, tolerance, seed, bars, folder / "figure1.png")
+            blocks = story.demonstrate_blocks(size, tolerance, seed, bars, folder / "figure1.png")
         if not as_json:
             click.echo(story.describe_blocks(blocks) + "\n")
         with bars.stage("handwritten digits"):
-            digits = story.tell_digits(images, seed, bars, folder / "digits.png")
+            digits = story.demonstrate_digits(images, seed, bars, folder / "digits.png")
     click.echo(
         json.dumps({"figure1": blocks, "digits": digits}, indent=2) if as_json else story.describe_digits(digits)
     )

@@ -13,7 +13,7 @@ from surefill.cli.progress import ProgressBars
 from surefill.errors import InputError
 
 if TYPE_CHECKING:
-    from surefill.reproduction import ErrorsByConfidence, PatternOutcome
+    from surefill.reproduction import MovielensOutcome, PatternOutcome
 
 FOLDER = click.Path(path_type=Path)
 
@@ -151,7 +151,8 @@ def _write_numbers(rows: Sequence[dict[str, Any]], path: Path) -> Path:
 
     from surefill.io import write_table
 
-    write_table(path, [{name: np.array([row[name] for row in rows]) for name in rows[0]}])
+    columns = {name: [np.nan if row[name] is None else row[name] for row in rows] for name in rows[0]}
+    write_table(path, [{name: np.array(column) for name, column in columns.items()}])
     return path
 
 
@@ -171,13 +172,17 @@ def describe_pattern(outcome: PatternOutcome) -> str:
     ]
     lines += [
         f"  {row['method']:16}{row['confidence_on']:8.2f}{row['confidence_off']:8.2f}{row['auc']:8.3f}"
-        f"{row['error_over_confidence']:14.4f}{row['seconds']:9.1f}  {row['standing']}"
+        f"{row['error_over_confidence']:14.4f}{row['seconds']:9.1f}  {_standing(row)}"
         for row in outcome.table()
     ]
     return "\n".join(lines)
 
 
-def describe_errors(outcome: ErrorsByConfidence) -> str:
+def _standing(row: dict[str, Any]) -> str:
+    return row["standing"] if row["gap"] is None else f"{row['standing']}, gap {row['gap']:.1%}"
+
+
+def describe_errors(outcome: MovielensOutcome) -> str:
     """The numbers of one part of MovieLens for a person."""
     (m, n), tested = outcome.shape, len(outcome.completions[0].errors)
     lines = [f"{outcome.part}: {m} x {n}, {outcome.n_train:,} ratings to learn from, {tested:,} to test on."]

@@ -1,15 +1,16 @@
-"""The paper's experiments, computed: simulations of Figure 1, and errors against confidence on MovieLens.
+"""The paper's experiments and the demo: simulations of Figure 1, errors against confidence on MovieLens, digits.
 
-Nothing here draws or prints; ``surefill.report`` draws what these functions return, ``surefill reproduce`` prints it.
+The studies compute, ``figures`` draws what they return, and the command line prints it.
 """
 
-from surefill.reproduction.deciles import ErrorByConfidence, error_by_decile
 from surefill.reproduction.figure1_study import PATTERNS, PatternOutcome, reproduce_pattern
-from surefill.reproduction.methods import Answer, Found, Method
+from surefill.reproduction.methods import Method, MethodConfidence, MethodRun
 from surefill.reproduction.movielens_study import (
     CompletionErrors,
     ConfidenceScores,
-    ErrorsByConfidence,
+    ErrorByDecile,
+    MovielensOutcome,
+    error_by_decile,
     load_fold,
     load_square,
     reproduce_movielens,
@@ -17,13 +18,13 @@ from surefill.reproduction.movielens_study import (
 
 __all__ = [
     "PATTERNS",
-    "Answer",
     "CompletionErrors",
     "ConfidenceScores",
-    "ErrorByConfidence",
-    "ErrorsByConfidence",
-    "Found",
+    "ErrorByDecile",
     "Method",
+    "MethodConfidence",
+    "MethodRun",
+    "MovielensOutcome",
     "PatternOutcome",
     "error_by_decile",
     "load_fold",

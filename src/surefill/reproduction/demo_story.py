@@ -1,4 +1,4 @@
-"""The two chapters of ``surefill demo``: what is done, what is measured against the truth, and how it is told."""
+"""The two parts of ``surefill demo``: what is fitted, what is measured against the truth, and how it is told."""
 
 from __future__ import annotations
 
@@ -16,11 +16,15 @@ if TYPE_CHECKING:
 
 
 DIGIT_TOLERANCE = 8.0
+"""Mean squared error asked for in the images, whose ink is from 0 to 16."""
+
 HARDLY_VARIES = 1.0
 """Standard deviation of ink, of 16, below which a pixel is easy to guess."""
 
 
-def tell_blocks(size: int, tolerance: float, seed: int, progress: ProgressCallback, picture: Path) -> dict[str, Any]:
+def demonstrate_blocks(
+    size: int, tolerance: float, seed: int, progress: ProgressCallback, picture: Path
+) -> dict[str, Any]:
     """The paper's Figure 1, fitted, measured and drawn."""
     import surefill as sf
     from surefill.reproduction.figures import draw_blocks
@@ -54,7 +58,7 @@ def measure_blocks(simulation: Simulation, result: PartialCompletion) -> dict[st
     } | _standing(result)
 
 
-def tell_digits(n_images: int, seed: int, progress: ProgressCallback, picture: Path) -> dict[str, Any]:
+def demonstrate_digits(n_images: int, seed: int, progress: ProgressCallback, picture: Path) -> dict[str, Any]:
     """Real images of which half is hidden, fitted, measured and drawn; and what the quick confidence keeps."""
     import surefill as sf
     from surefill.reproduction.figures import draw_digits
@@ -78,9 +82,9 @@ def tell_digits(n_images: int, seed: int, progress: ProgressCallback, picture: P
 
 def measure_digits(hidden: HiddenDigits, result: PartialCompletion) -> dict[str, Any]:
     """Kept share and error in the holes of the halves that are shown, and in those that are hidden."""
-    truth, seen, kept = hidden.truth, hidden.seen, result.keeps_dense()
-    rows, cols = np.indices(truth.shape).reshape(2, -1)
-    error = (result.values_at(rows, cols).reshape(truth.shape) - truth) ** 2
+    truth, seen = hidden.truth, hidden.seen
+    answer = result.answer(*np.indices(truth.shape).reshape(2, -1))
+    kept, error = answer.keep.reshape(truth.shape), (answer.value.reshape(truth.shape) - truth) ** 2
     guess = (np.nanmean(np.where(seen, truth, np.nan), axis=0, where=seen) - truth) ** 2
     holes, unknowable = hidden.shown & ~seen, ~hidden.shown
     filled, varies = holes & kept, np.broadcast_to(truth.std(axis=0) >= HARDLY_VARIES, truth.shape)
@@ -118,7 +122,7 @@ def _mean(errors: Array) -> float | None:
 
 
 def describe_blocks(told: dict[str, Any]) -> str:
-    """The first chapter for a person."""
+    """The first part for a person."""
     kept, rest = told["error_kept"], told["error_not_kept"]
     return f"""\
 1. A matrix whose truth is known
@@ -139,7 +143,7 @@ Picture: {told["picture"]}"""
 
 
 def describe_digits(told: dict[str, Any]) -> str:
-    """The second chapter for a person."""
+    """The second part for a person."""
     easy = told["easy_share"]
     trivial = (
         f"Of the holes filled, {easy:.0%} are in pixels whose ink hardly varies, near the border, which is easy; on\n"

@@ -13,11 +13,23 @@ from surefill.arrays import Array, Indices
 from surefill.completion import BayesianFactorModel
 from surefill.datasets import Simulation, make_pattern
 from surefill.loop import ProgressCallback
-from surefill.reproduction.methods import Found, Method, coverage_program, exact_descent, find, simplified_descent
+from surefill.reproduction.methods import (
+    Method,
+    MethodRun,
+    coverage_program,
+    exact_descent,
+    run_method,
+    simplified_descent,
+)
 
 RANK = 2
+"""Of the simulated truth."""
+
 NOISE = 0.1
+"""Largest deviation of a rating, of values in [-1, 1]."""
+
 DRAWS_PER_CELL = 2
+"""Ratings per cell of the pattern: 1 - exp(-2) = 86% of its cells are seen."""
 
 PATTERNS = {
     "blocks": "two groups, each rates only its own films",
@@ -44,14 +56,14 @@ class PatternOutcome:
     pattern: str
     simulation: Simulation
     completion: Array
-    found: tuple[Found, ...]
+    runs: tuple[MethodRun, ...]
 
     def undone(self) -> tuple[Indices, Indices]:
         """Orders of rows and columns that undo the shuffle: by group, then by taste (the angle of the factors)."""
         sim, groups = self.simulation, len(self.simulation.allowed) < self.simulation.observations.shape[0]
         rows, cols = (
-            np.lexsort((np.arctan2(side[:, 1], side[:, 0]), group if groups else np.zeros(len(group))))
-            for side, group in ((sim.left, sim.row_groups), (sim.right, sim.col_groups))
+            np.lexsort((np.arctan2(factors[:, 1], factors[:, 0]), group if groups else np.zeros(len(group))))
+            for factors, group in ((sim.left, sim.row_groups), (sim.right, sim.col_groups))
         )
         return rows, cols
 
@@ -62,21 +74,22 @@ class PatternOutcome:
 
     def table(self) -> list[dict[str, Any]]:
         """One row of plain numbers per method."""
-        return [self._measured(one) for one in self.found]
+        return [self._measured(run) for run in self.runs]
 
-    def _measured(self, one: Found) -> dict[str, Any]:
-        C, support = one.answer.confidence.dense(), self.simulation.support
+    def _measured(self, run: MethodRun) -> dict[str, Any]:
+        C, support = run.found.confidence.dense(), self.simulation.support
         error, every = (self.completion - self.simulation.truth) ** 2, [i.ravel() for i in np.indices(C.shape)]
         return {
             "pattern": self.pattern,
-            "method": one.method.name,
-            "settings": one.method.settings,
-            "standing": one.answer.standing,
+            "method": run.method.name,
+            "settings": run.method.settings,
+            "standing": run.found.standing,
+            "gap": run.found.gap,
             "confidence_on": float(C[support].mean()),
             "confidence_off": float(C[~support].mean()),
-            "auc": float(roc_auc_score(support.ravel(), one.answer.order_at(*every))),
+            "auc": float(roc_auc_score(support.ravel(), run.found.order_at(*every))),
             "error_over_confidence": float((C * error).sum() / C.sum()),
-            "seconds": one.seconds,
+            "seconds": run.seconds,
         }
 
 
@@ -93,5 +106,5 @@ def reproduce_pattern(
     cells = int(make_pattern(pattern, shape, RANK, 1, random_state=random_state).support.sum())
     sim = make_pattern(pattern, shape, RANK, DRAWS_PER_CELL * cells, noise=NOISE, random_state=random_state)
     completion = BayesianFactorModel(rank=RANK, random_state=random_state).fit(sim.observations, progress)
-    found = tuple(find(method, sim.observations, random_state, progress) for method in methods)
-    return PatternOutcome(pattern, sim, completion.dense(), found)
+    runs = tuple(run_method(method, sim.observations, random_state, progress) for method in methods)
+    return PatternOutcome(pattern, sim, completion.dense(), runs)

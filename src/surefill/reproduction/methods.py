@@ -1,4 +1,7 @@
-"""The ways to a confidence that the experiments compare, with every setting in sight."""
+"""The ways to a confidence that the experiments compare, with every setting in sight.
+
+MP 2 is solved at once; the online games see every draw once, in random order, through the one loop.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,152 @@ from surefill.loop import ProgressCallback, Status, run
 from surefill.online import BestResponse, OnlineDualDescent, SimplifiedODD
 from surefill.spaces import Confidence
 
-PIECES = 100
+NO_BOUND = "no bound"
+"""Standing of a confidence that nothing is proved about."""
+
+CONFIDENCE_STEP = {"entropy": 0.05, "cube": 0.02}
+"""Steps of the confidence player, chosen by hand (docs/mathematics.md, "The online game")."""
+
+N_PIECES = 100
+"""Pieces that the draws are learnt in, about: progress moves by a percent."""
+
+
+@dataclass(frozen=True, eq=False)
+class MethodConfidence:
+    """C and what is known about it.
+
+    Attributes
+    ----------
+    confidence : C.
+    standing : "certified", "searched" or "no bound".
+    average : C-bar, where C is that clipped at 1, which makes the surest cells equal; else None.
+    gap : relative optimality gap of a certified C; else None.
+    """
+
+    confidence: Confidence
+    standing: str
+    average: Array | None = None
+    gap: float | None = None
+
+    def order_at(self, rows: NDArray[Any], cols: NDArray[Any]) -> Array:
+        """What the cells are ordered by: C-bar where there is one, else C."""
+        return self.confidence.at(rows, cols) if self.average is None else self.average[rows, cols]
+
+
+ConfidenceSearch = Callable[[Observations, int, ProgressCallback | None], MethodConfidence]
+"""Observations, a seed and progress in, a confidence out."""
+
+
+@dataclass(frozen=True)
+class Method:
+    """A way to a confidence: its name, its settings in words, and the search itself."""
+
+    name: str
+    settings: str
+    search: ConfidenceSearch
+
+
+@dataclass(frozen=True, eq=False)
+class MethodRun:
+    """What a method found, and the seconds it took."""
+
+    method: Method
+    found: MethodConfidence
+    seconds: float
+
+
+def run_method(
+    method: Method, observations: Observations, seed: int, progress: ProgressCallback | None = None
+) -> MethodRun:
+    """Run one method."""
+    start = time.perf_counter()
+    found = method.search(observations, seed, progress)
+    return MethodRun(method, found, time.perf_counter() - start)
+
+
+def coverage_program(gamma: float = 0.3, rank: int | None = None, gap: float = 0.01) -> Method:
+    """MP 2 with K = 1 and beta = gamma^2 / 2: the paper's class, certified, or with a rank, searched."""
+
+    def search(seen: Observations, seed: int, progress: ProgressCallback | None) -> MethodConfidence:
+        found = solve_coverage(seen, gamma=gamma, rank=rank, gap=gap, random_state=seed, progress=progress)
+        return MethodConfidence(found.confidence, found.standing, gap=found.gap if rank is None else None)
+
+    limit = "" if rank is None else f", rank {rank}"
+    return Method(f"MP 2{limit}", f"K 1, gamma {gamma:g}, beta {gamma**2 / 2:g}{limit}, gap {gap:g}", search)
+
+
+def exact_descent(setting: str, alpha: float = 4.0, theta: float = 2.0) -> Method:
+    """ODD with matrix multiplicative weights, one matrix and steps by hand (docs/mathematics.md, "The online game")."""
+    step = CONFIDENCE_STEP[setting]
+
+    def search(seen: Observations, seed: int, progress: ProgressCallback | None) -> MethodConfidence:
+        game = OnlineDualDescent(
+            seen.shape, K=0.7, alpha=alpha, theta=theta, confidence=setting, observations="zero", eta_matrix=1.0,
+            eta_confidence=step * (1.0 if setting == "entropy" else sum(seen.shape) ** -1.5), tol=1e-5,
+        )  # fmt: skip
+        _play_game(game, f"ODD, {setting}", seen, seed, progress)
+        return MethodConfidence(game.confidence(), NO_BOUND, game.average)
+
+    cap = "" if setting == "entropy" else " (m + n)^(-3/2)"
+    settings = f"K 0.7, alpha {alpha:g}, theta {theta:g}, steps {step:g}{cap} and 1, zero observations"
+    return Method(f"ODD, {setting}", settings, search)
+
+
+def factored_descent(setting: str) -> Method:
+    """ODD with thin factors: the same game at any size (:class:`surefill.online.FactoredGame`)."""
+
+    def search(seen: Observations, seed: int, progress: ProgressCallback | None) -> MethodConfidence:
+        game = OnlineDualDescent(seen.shape, confidence=setting, matrix="factored", observations="zero")
+        _play_game(game, f"ODD factored, {setting}", seen, seed, progress)
+        return MethodConfidence(game.confidence(), NO_BOUND)
+
+    return Method(f"ODD factored, {setting}", "K 1, alpha 3, theta 1, rank 8, zero observations", search)
+
+
+def simplified_descent(per_round: int = 1, eta: float = 0.02) -> Method:
+    """Simplified ODD, what the paper's experiments ran, with best responses as its matrix-predict."""
+
+    def search(seen: Observations, seed: int, progress: ProgressCallback | None) -> MethodConfidence:
+        game = SimplifiedODD(seen.shape, matrix_predict=BestResponse(random_state=seed), eta=eta)
+        _play_game(game, "Simplified ODD", seen, seed, progress, per_round)
+        return MethodConfidence(game.confidence(), NO_BOUND, game.average)
+
+    several = "" if per_round == 1 else f", {per_round} ratings a round"
+    settings = f"eta {eta:g}, alpha 0.01, best responses of K 1, beta 0.01, rank 8 every 10 rounds{several}"
+    return Method("Simplified ODD", settings, search)
+
+
+def _play_game(
+    game: Any, task: str, seen: Observations, seed: int, progress: ProgressCallback | None, per_round: int = 1
+) -> None:
+    """Let the game see every draw once; the values play no part in any of these games."""
+    together = {"per_round": per_round} if per_round > 1 else {}
+
+    def learn(rows: Indices, cols: Indices) -> None:
+        game.learn_many(rows, cols, np.zeros(len(rows)), **together)
+
+    play_one_pass(task, learn, seen, seed, per_round, progress)
+
+
+def play_one_pass(
+    task: str,
+    learn: Callable[[Indices, Indices], None],
+    observations: Observations,
+    seed: int,
+    per_round: int = 1,
+    progress: ProgressCallback | None = None,
+) -> None:
+    """Let ``learn`` see every draw once, in about a hundred pieces that are multiples of ``per_round``."""
+    rows, cols = shuffled_draws(observations, seed)
+    piece = per_round * max(1, -(-len(rows) // (N_PIECES * per_round)))
+    steps = -(-len(rows) // piece)
+    run(OnePass(task, learn, rows, cols, piece), max_steps=steps, progress=progress)
+
+
+def shuffled_draws(observations: Observations, seed: int) -> tuple[Indices, Indices]:
+    """Row and column of every draw, a cell as often as it was drawn, in random order."""
+    cell = np.random.default_rng(seed).permutation(np.repeat(np.arange(len(observations)), observations.counts))
+    return observations.rows[cell].astype(np.int64), observations.cols[cell].astype(np.int64)
 
 
 @dataclass
@@ -31,7 +179,7 @@ class OnePass:
     piece: int
 
     def init(self) -> int:
-        """Nothing is learnt."""
+        """No draw is learnt yet."""
         return 0
 
     def step(self, state: int) -> int:
@@ -47,133 +195,3 @@ class OnePass:
     def terminate(self, state: int) -> Status | None:
         """The pass is over when every draw is learnt."""
         return Status.CONVERGED if state == len(self.rows) else None
-
-
-def shuffled_draws(observations: Observations, seed: int) -> tuple[Indices, Indices]:
-    """Row and column of every draw, a cell as often as it was drawn, in random order."""
-    cell = np.random.default_rng(seed).permutation(np.repeat(np.arange(len(observations)), observations.counts))
-    return observations.rows[cell].astype(np.int64), observations.cols[cell].astype(np.int64)
-
-
-def play(
-    task: str,
-    learn: Callable[[Indices, Indices], None],
-    observations: Observations,
-    seed: int,
-    per_round: int = 1,
-    progress: ProgressCallback | None = None,
-) -> None:
-    """Let ``learn`` see every draw once, in about a hundred pieces that are multiples of ``per_round``."""
-    rows, cols = shuffled_draws(observations, seed)
-    piece = per_round * max(1, -(-len(rows) // (PIECES * per_round)))
-    steps = -(-len(rows) // piece)
-    run(OnePass(task, learn, rows, cols, piece), max_steps=steps, progress=progress)
-
-
-NO_BOUND = "no bound"
-CONFIDENCE_STEP = {"entropy": 0.05, "cube": 0.02}
-
-
-@dataclass(frozen=True, eq=False)
-class Answer:
-    """C, what is known about it, and C-bar where C is that cut at 1, which makes the surest cells equal."""
-
-    confidence: Confidence
-    standing: str
-    average: Array | None = None
-
-    def order_at(self, rows: NDArray[Any], cols: NDArray[Any]) -> Array:
-        """What the cells are ordered by: C-bar where there is one, else C."""
-        return self.confidence.at(rows, cols) if self.average is None else self.average[rows, cols]
-
-
-Search = Callable[[Observations, int, ProgressCallback | None], Answer]
-
-
-@dataclass(frozen=True)
-class Method:
-    """A name, the settings in words, and the search: observations, a seed and progress in, an answer out."""
-
-    name: str
-    settings: str
-    search: Search
-
-
-@dataclass(frozen=True, eq=False)
-class Found:
-    """What a method answered, and the seconds it took."""
-
-    method: Method
-    answer: Answer
-    seconds: float
-
-
-def find(method: Method, observations: Observations, seed: int, progress: ProgressCallback | None = None) -> Found:
-    """Run one method."""
-    start = time.perf_counter()
-    answer = method.search(observations, seed, progress)
-    return Found(method, answer, time.perf_counter() - start)
-
-
-def coverage_program(gamma: float = 0.3, rank: int | None = None, gap: float = 0.01) -> Method:
-    """MP 2 with K = 1 and beta = gamma^2 / 2: the paper's class, certified, or with a rank, searched."""
-
-    def search(seen: Observations, seed: int, progress: ProgressCallback | None) -> Answer:
-        found = solve_coverage(seen, gamma=gamma, rank=rank, gap=gap, random_state=seed, progress=progress)
-        return Answer(found.confidence, f"certified, gap {found.gap:.1%}" if rank is None else "searched")
-
-    limit = "" if rank is None else f", rank {rank}"
-    return Method(f"MP 2{limit}", f"K 1, gamma {gamma:g}, beta {gamma**2 / 2:g}{limit}, gap {gap:g}", search)
-
-
-def exact_descent(setting: str, alpha: float = 4.0, theta: float = 2.0) -> Method:
-    """ODD with matrix multiplicative weights, one matrix and steps by hand (docs/mathematics.md, "The online game")."""
-    step = CONFIDENCE_STEP[setting]
-
-    def search(seen: Observations, seed: int, progress: ProgressCallback | None) -> Answer:
-        game = OnlineDualDescent(
-            seen.shape, K=0.7, alpha=alpha, theta=theta, confidence=setting, observations="zero", eta_matrix=1.0,
-            eta_confidence=step * (1.0 if setting == "entropy" else sum(seen.shape) ** -1.5), tol=1e-5,
-        )  # fmt: skip
-        _one_pass(game, f"ODD, {setting}", seen, seed, progress)
-        return Answer(game.confidence(), NO_BOUND, game.average)
-
-    cap = "" if setting == "entropy" else " (m + n)^(-3/2)"
-    settings = f"K 0.7, alpha {alpha:g}, theta {theta:g}, steps {step:g}{cap} and 1, zero observations"
-    return Method(f"ODD, {setting}", settings, search)
-
-
-def factored_descent(setting: str) -> Method:
-    """ODD with thin factors: the same game at any size (:class:`surefill.online.FactoredGame`)."""
-
-    def search(seen: Observations, seed: int, progress: ProgressCallback | None) -> Answer:
-        game = OnlineDualDescent(seen.shape, confidence=setting, matrix="factored", observations="zero")
-        _one_pass(game, f"ODD factored, {setting}", seen, seed, progress)
-        return Answer(game.confidence(), NO_BOUND)
-
-    return Method(f"ODD factored, {setting}", "K 1, alpha 3, theta 1, rank 8, zero observations", search)
-
-
-def simplified_descent(per_round: int = 1, eta: float = 0.02) -> Method:
-    """Simplified ODD, what the paper's experiments ran, with best responses as its matrix-predict."""
-
-    def search(seen: Observations, seed: int, progress: ProgressCallback | None) -> Answer:
-        game = SimplifiedODD(seen.shape, matrix_predict=BestResponse(random_state=seed), eta=eta)
-        _one_pass(game, "Simplified ODD", seen, seed, progress, per_round)
-        return Answer(game.confidence(), NO_BOUND, game.average)
-
-    several = "" if per_round == 1 else f", {per_round} ratings a round"
-    settings = f"eta {eta:g}, alpha 0.01, best responses of K 1, beta 0.01, rank 8 every 10 rounds{several}"
-    return Method("Simplified ODD", settings, search)
-
-
-def _one_pass(
-    game: Any, task: str, seen: Observations, seed: int, progress: ProgressCallback | None, per_round: int = 1
-) -> None:
-    """Let the game see every draw once; the values play no part in any of these games."""
-    together = {"per_round": per_round} if per_round > 1 else {}
-
-    def learn(rows: Indices, cols: Indices) -> None:
-        game.learn_many(rows, cols, np.zeros(len(rows)), **together)
-
-    play(task, learn, seen, seed, per_round, progress)

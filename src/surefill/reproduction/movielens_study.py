@@ -13,28 +13,35 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
+from scipy.stats import spearmanr
 
 from surefill.arrays import Array
 from surefill.completion import BayesianFactorModel, CompletionAlgorithm, SoftImpute
 from surefill.data import Observations
 from surefill.datasets import load_movielens
 from surefill.datasets.movielens import FOLD_SIZE
-from surefill.errors import InputError
+from surefill.errors import InputError, invalid_parameter
 from surefill.loop import ProgressCallback
 from surefill.metrics import normalized_aurc
-from surefill.reproduction.deciles import ErrorByConfidence, error_by_decile
 from surefill.reproduction.methods import (
+    NO_BOUND,
     Method,
     coverage_program,
     exact_descent,
     factored_descent,
-    find,
+    run_method,
     simplified_descent,
 )
 
 SQUARE = 250
+"""Users and films of the paper's experiment."""
+
 FEWEST = 10
+"""Ratings that a test needs: one for each tenth."""
+
 COUNTS = "ratings of row + column"
+"""The order that confidences are compared with."""
 
 SQUARE_METHODS: tuple[Method, ...] = (
     coverage_program(),
@@ -42,6 +49,8 @@ SQUARE_METHODS: tuple[Method, ...] = (
     factored_descent("cube"),
     simplified_descent(),
 )
+"""Asked about the square."""
+
 EXACT_METHODS: tuple[Method, ...] = (
     exact_descent("entropy", alpha=4.0, theta=2.0),
     exact_descent("cube", alpha=2.0, theta=1.0),
@@ -54,6 +63,7 @@ WHOLE_METHODS: tuple[Method, ...] = (
     factored_descent("cube"),
     simplified_descent(per_round=200, eta=0.1),
 )
+"""Asked about all of fold 1: limited in rank, or many ratings a round, to end within minutes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +78,7 @@ class CompletionErrors:
 
 @dataclass(frozen=True, eq=False)
 class ConfidenceScores:
-    """A method's confidence at the test cells, and what it orders them by (C-bar, where C is that cut at 1)."""
+    """A method's confidence at the test cells, and what it orders them by (C-bar, where C is that clipped at 1)."""
 
     name: str
     settings: str
@@ -76,10 +86,25 @@ class ConfidenceScores:
     confidence: Array
     order: Array
     seconds: float
+    gap: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
-class ErrorsByConfidence:
+class ErrorByDecile:
+    """For each group of entries, by rising confidence: its mean confidence, mean error, and that mean's uncertainty.
+
+    ``spearman`` is the rank correlation between the group's place and its error: -1 where each group has less error
+    than the one before, 0 where all errors are equal.
+    """
+
+    confidence: Array
+    error: Array
+    standard_error: Array
+    spearman: float
+
+
+@dataclass(frozen=True, eq=False)
+class MovielensOutcome:
     """Every completion's squared errors and every method's confidences at the same test cells."""
 
     part: str
@@ -88,7 +113,7 @@ class ErrorsByConfidence:
     completions: tuple[CompletionErrors, ...]
     methods: tuple[ConfidenceScores, ...]
 
-    def by_decile(self, completion: CompletionErrors, method: ConfidenceScores) -> ErrorByConfidence:
+    def by_decile(self, completion: CompletionErrors, method: ConfidenceScores) -> ErrorByDecile:
         """The errors of one completion by tenths of one method's confidence."""
         return error_by_decile(method.order, completion.errors)
 
@@ -117,11 +142,40 @@ class ErrorsByConfidence:
             "method": method.name,
             "settings": method.settings,
             "standing": method.standing,
+            "gap": method.gap,
             **{f"error_{k}": float(error) for k, error in enumerate(tenths.error, 1)},
             "spearman": tenths.spearman,
             "area": normalized_aurc(completion.errors, -method.order),
             "seconds": method.seconds,
         }
+
+
+def error_by_decile(confidence: ArrayLike, errors: ArrayLike, n_groups: int = 10) -> ErrorByDecile:
+    """Entries in order of confidence, cut into ``n_groups`` groups of equal size as nearly as may be.
+
+    Entries of equal confidence cannot be told apart: each counts with the mean error of all of them.
+
+    >>> table = error_by_decile([0.1, 0.2, 0.9, 0.9], [4.0, 2.0, 0.0, 1.0], n_groups=4)
+    >>> table.error.tolist(), round(table.spearman, 2)
+    ([4.0, 2.0, 0.5, 0.5], -0.95)
+    """
+    C, loss = np.asarray(confidence, dtype=np.float64), np.asarray(errors, dtype=np.float64)
+    if C.ndim != 1 or C.shape != loss.shape:
+        raise InputError(f"confidences and errors must be lists of one length; got {C.shape} and {loss.shape}.")
+    if not 1 <= n_groups <= len(C):
+        raise invalid_parameter("error_by_decile", "n_groups", f"from 1 to {len(C)}, the entries", n_groups)
+    order = np.argsort(C, kind="stable")
+    _, tie = np.unique(C[order], return_inverse=True)
+    shared = (np.bincount(tie, loss[order]) / np.bincount(tie))[tie]
+    parts = np.array_split(np.arange(len(C)), n_groups)
+    error = np.array([shared[part].mean() for part in parts])
+    spread = np.array([loss[order[part]].std() / np.sqrt(len(part)) for part in parts])
+    level = np.array([C[order[part]].mean() for part in parts])
+    return ErrorByDecile(level, error, spread, _rank_correlation(error))
+
+
+def _rank_correlation(error: Array) -> float:
+    return float(spearmanr(np.arange(len(error)), error).statistic) if np.ptp(error) > 0 else 0.0
 
 
 def completions(random_state: int = 0) -> dict[str, CompletionAlgorithm]:
@@ -170,12 +224,12 @@ def reproduce_movielens(
     algorithms: Mapping[str, CompletionAlgorithm] | None = None,
     random_state: int = 0,
     progress: ProgressCallback | None = None,
-) -> ErrorsByConfidence:
+) -> MovielensOutcome:
     """Complete ``base``, ask every method how far to trust each entry, and score both on ``test``."""
     chosen = completions(random_state) if algorithms is None else algorithms
     errors = tuple(_score(name, algorithm, base, test, progress) for name, algorithm in chosen.items())
     found = tuple(_ask(method, base, test, random_state, progress) for method in methods)
-    return ErrorsByConfidence(part, base.shape, len(base), errors, (*found, _count(base, test)))
+    return MovielensOutcome(part, base.shape, len(base), errors, (*found, _count(base, test)))
 
 
 def _score(
@@ -190,9 +244,9 @@ def _score(
 def _ask(
     method: Method, base: Observations, test: Observations, seed: int, progress: ProgressCallback | None
 ) -> ConfidenceScores:
-    found, cells = find(method, base, seed, progress), (test.rows, test.cols)
-    C, order = found.answer.confidence.at(*cells), found.answer.order_at(*cells)
-    return ConfidenceScores(method.name, method.settings, found.answer.standing, C, order, found.seconds)
+    run, cells = run_method(method, base, seed, progress), (test.rows, test.cols)
+    C, order = run.found.confidence.at(*cells), run.found.order_at(*cells)
+    return ConfidenceScores(method.name, method.settings, run.found.standing, C, order, run.seconds, run.found.gap)
 
 
 def _count(base: Observations, test: Observations) -> ConfidenceScores:
@@ -200,4 +254,4 @@ def _count(base: Observations, test: Observations) -> ConfidenceScores:
     m, n = base.shape
     rows, cols = np.bincount(base.rows, minlength=m), np.bincount(base.cols, minlength=n)
     seen = (rows[test.rows] + cols[test.cols]) / (rows.max() + cols.max())
-    return ConfidenceScores(COUNTS, "for comparison", "no bound", seen, seen, 0.0)
+    return ConfidenceScores(COUNTS, "for comparison", NO_BOUND, seen, seen, 0.0)
