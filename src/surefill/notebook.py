@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from html import escape
 
+# Notebooks style tables of their own accord; these undo what would clash with the theme.
 PLAIN = "color:inherit;font-size:inherit;background:transparent;border:0"
 CELL = f"{PLAIN};text-align:left;vertical-align:top;padding:.15em 1.2em .15em 0"
 RULE = "border:0;border-left:3px solid currentColor;padding-left:.8em;max-width:60em"

@@ -11,13 +11,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from surefill.kernels import tokenizer as kernels
+from surefill.kernels import span_values, tokenizer
 
 twins = {
     name: pytest.mark.parametrize(
-        name, [getattr(kernels, name), getattr(kernels, f"{name}_reference")], ids=["kernel", "reference"]
+        name, [getattr(home, name), getattr(home, f"{name}_reference")], ids=["kernel", "reference"]
     )
-    for name in ("count_bytes", "tokenize", "parse_decimals", "parse_integers", "factorize_spans")
+    for home, names in (
+        (tokenizer, ("count_bytes", "tokenize")),
+        (span_values, ("parse_decimals", "parse_integers", "factorize_spans")),
+    )
+    for name in names
 }
 
 
@@ -76,7 +80,7 @@ def test_finds_fields(tokenize, text, delimiter, expected):
     first, second = (delimiter.encode() + b"\0")[:2]
     spans, _, offset, status = run_tokenize(tokenize, text, (first, second or -1))
     assert spans == expected
-    assert status == kernels.COMPLETE
+    assert status == tokenizer.COMPLETE
     assert offset == len(text.encode())
 
 
@@ -84,11 +88,11 @@ def test_finds_fields(tokenize, text, delimiter, expected):
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ("1,2,3\n4,5\n6,7,8\n", (1, 2, 6, kernels.RAGGED)),
-        ("1,2,3\n4,5,6\n7,8,9,0", (2, 4, 12, kernels.RAGGED)),
-        ('1,2,3\n4,"5,6\n7,8,9\n', (1, 2, 6, kernels.UNCLOSED_QUOTE)),
-        ('1,2,3\n4,"5"x,6\n', (1, 2, 6, kernels.TEXT_AFTER_QUOTE)),
-        ('1,2,3\n"', (1, 1, 6, kernels.UNCLOSED_QUOTE)),
+        ("1,2,3\n4,5\n6,7,8\n", (1, 2, 6, tokenizer.RAGGED)),
+        ("1,2,3\n4,5,6\n7,8,9,0", (2, 4, 12, tokenizer.RAGGED)),
+        ('1,2,3\n4,"5,6\n7,8,9\n', (1, 2, 6, tokenizer.UNCLOSED_QUOTE)),
+        ('1,2,3\n4,"5"x,6\n', (1, 2, 6, tokenizer.TEXT_AFTER_QUOTE)),
+        ('1,2,3\n"', (1, 1, 6, tokenizer.UNCLOSED_QUOTE)),
     ],
 )
 def test_reports_the_first_broken_record(tokenize, text, found):
@@ -99,16 +103,18 @@ def test_reports_the_first_broken_record(tokenize, text, found):
 @twins["tokenize"]
 def test_expected_fields_room_and_begin(tokenize):
     text = "x,y,z\n1,2,3\n4,5,6\n"
-    assert run_tokenize(tokenize, text, room=1) == ([["x", "y", "z"]], 3, 6, kernels.COMPLETE)
+    assert run_tokenize(tokenize, text, room=1) == ([["x", "y", "z"]], 3, 6, tokenizer.COMPLETE)
     assert run_tokenize(tokenize, text, begin=6)[0] == [["1", "2", "3"], ["4", "5", "6"]]
-    assert run_tokenize(tokenize, text, expected=4)[3] == kernels.RAGGED
+    assert run_tokenize(tokenize, text, expected=4)[3] == tokenizer.RAGGED
     assert run_tokenize(tokenize, text, wanted=(2, 0))[0][1] == ["3", "1"]
 
 
 @given(st.text('ab,:" \t\r\n"', max_size=40), st.sampled_from([(44, -1), (58, 58), (9, -1), (32, -1)]))
 @settings(max_examples=500)
 def test_kernel_and_twin_agree_on_anything(text, delimiter):
-    results = [run_tokenize(tokenize, text, delimiter) for tokenize in (kernels.tokenize, kernels.tokenize_reference)]
+    results = [
+        run_tokenize(tokenize, text, delimiter) for tokenize in (tokenizer.tokenize, tokenizer.tokenize_reference)
+    ]
     assert results[0] == results[1]
 
 
@@ -123,9 +129,9 @@ def test_agrees_with_the_csv_module(records, style):
     expected = [
         [field.strip(" \t") for field in record] for record in csv.reader(io.StringIO(file.getvalue(), newline=""))
     ]
-    spans, _, _, status = run_tokenize(kernels.tokenize, file.getvalue())
+    spans, _, _, status = run_tokenize(tokenizer.tokenize, file.getvalue())
     undone = [[f[1:-1].replace('""', '"') if f.startswith('"') else f for f in record] for record in spans]
-    assert status == kernels.COMPLETE
+    assert status == tokenizer.COMPLETE
     assert [[field.strip(" \t") for field in record] for record in undone] == expected
 
 
@@ -227,7 +233,7 @@ def test_the_table_of_ids_grows(seed):
     names = [f"id{k}" for k in range(5000)]
     random.Random(seed).shuffle(names)
     text, starts, ends = joined(names + names)
-    found = kernels.factorize_spans(text, starts, ends)
-    expected = kernels.factorize_spans_reference(text, starts, ends)
+    found = span_values.factorize_spans(text, starts, ends)
+    expected = span_values.factorize_spans_reference(text, starts, ends)
     np.testing.assert_array_equal(found[0], expected[0])
     np.testing.assert_array_equal(found[1], expected[1])

@@ -1,4 +1,4 @@
-"""Options that several commands share."""
+"""Options that several commands share, their types, and the command line that was typed."""
 
 from __future__ import annotations
 

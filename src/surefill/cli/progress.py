@@ -1,4 +1,4 @@
-"""Progress on standard error: a bar where a person watches, silence elsewhere."""
+"""Progress bars on standard error where a person watches, and interruption by signals at safe places."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Interrupted(BaseException):
 
 
 class Interruption:
-    """Ctrl-C and SIGTERM: at once while waiting for input, else after the piece of input that is being learnt."""
+    """Handler of Ctrl-C and SIGTERM: at once while waiting for input, else after the piece that is being learnt."""
 
     def __init__(self) -> None:
         self._asked: int | None = None

@@ -1,4 +1,4 @@
-"""What observations must be like, each fault in one sentence."""
+"""Validation of what observations are made of; a fault raises InputError with one sentence that names the item."""
 
 from __future__ import annotations
 
@@ -11,7 +11,13 @@ from surefill.data.units import UnitMap
 from surefill.errors import InputError
 
 MAX_CELLS = np.iinfo(np.int64).max
+"""Cells are numbered row by row in 64 bits."""
+
 LARGEST_VALUE = 1e100
+"""Squares of values, and sums of 10^100 of them, stay below the largest double, 1.8e308."""
+
+LARGEST_COUNT = 2**31
+"""Of draws in one cell; the counts of 2^31 such cells still add up in 64 bits."""
 
 
 def as_indices(name: str, given: ArrayLike) -> NDArray[np.int64]:
@@ -51,7 +57,7 @@ def as_counts(given: ArrayLike | None, length: int) -> NDArray[np.int64]:
     if given is None:
         return np.ones(length, dtype=np.int64)
     array = np.asarray(given)
-    if array.shape != (length,) or array.dtype.kind not in "iu" or array.min() < 1 or array.max() > 2**31:
+    if array.shape != (length,) or array.dtype.kind not in "iu" or array.min() < 1 or array.max() > LARGEST_COUNT:
         raise InputError("counts must hold one integer from 1 to 2^31 per observation.")
     return array.astype(np.int64)
 
@@ -112,7 +118,7 @@ def resolve_bounds(bounds: tuple[float, float] | None, y: NDArray[np.float64]) -
     if len(np.atleast_1d(bounds)) != 2:
         raise InputError(f"bounds must be two numbers, low and high; got {bounds}.")
     low, high = float(bounds[0]), float(bounds[1])
-    if bounds != seen:
+    if bounds != seen:  # a single value has a range of width 0, which is no fault until a unit is asked for
         UnitMap(low, high)
     outside = np.flatnonzero((y < low) | (y > high))
     if outside.size:
@@ -121,7 +127,7 @@ def resolve_bounds(bounds: tuple[float, float] | None, y: NDArray[np.float64]) -
     return low, high
 
 
-def checked_cells(
+def as_cells(
     shape: tuple[int, int], rows: ArrayLike, cols: ArrayLike, values: ArrayLike
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
     """Rows, columns and values of equal length, inside the matrix and on [-1, 1]."""

@@ -1,4 +1,4 @@
-"""Observations from a table in memory: pandas, polars or pyarrow."""
+"""Observations from what is in memory: arrays and sparse matrices, and pandas, polars or pyarrow tables."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from surefill.data.labels import EncodedIds, encode_integers, encode_names
 from surefill.data.observations import Observations
 from surefill.errors import InputError
 
-Entries = tuple[NDArray[Any], NDArray[Any], NDArray[np.float64], tuple[int, int]]
+MatrixEntries = tuple[NDArray[Any], NDArray[Any], NDArray[np.float64], tuple[int, int]]
+"""Rows, columns and values of the entries seen, and the shape."""
 
 
 def from_matrix(matrix: Any, bounds: tuple[float, float] | None = None) -> Observations:
@@ -35,6 +36,20 @@ def from_matrix(matrix: Any, bounds: tuple[float, float] | None = None) -> Obser
     return Observations(rows[seen], cols[seen], values[seen], (m, n), bounds)
 
 
+def from_table(
+    table: Any, *, row: str, col: str, value: str, bounds: tuple[float, float] | None = None
+) -> Observations:
+    """Observations from a pandas, polars or pyarrow table with one observation per line.
+
+    Parameters
+    ----------
+    row, col : columns of ids: integers, strings or categories.
+    value : column of numbers.
+    bounds : (low, high), the range values may take; the range seen when not given.
+    """
+    return observations_from_columns(table, (row, col, value), bounds, "the table")
+
+
 def _check_dimensions(count: int) -> None:
     if count != 2:
         raise InputError(f"a matrix must have two dimensions; got {count}.")
@@ -49,7 +64,7 @@ def _as_floats(values: NDArray[Any]) -> NDArray[np.float64]:
         raise InputError(f"a matrix must hold real numbers: {error}.") from None
 
 
-def _array_entries(matrix: Any) -> Entries:
+def _array_entries(matrix: Any) -> MatrixEntries:
     array = np.ma.asarray(matrix)
     _check_dimensions(array.ndim)
     values = _as_floats(array.data)
@@ -57,7 +72,7 @@ def _array_entries(matrix: Any) -> Entries:
     return rows, cols, values[rows, cols], (array.shape[0], array.shape[1])
 
 
-def _stored_entries(matrix: Any) -> Entries:
+def _stored_entries(matrix: Any) -> MatrixEntries:
     _check_dimensions(matrix.ndim)
     if matrix.format == "dia":
         return _stored_diagonals(matrix)
@@ -65,27 +80,13 @@ def _stored_entries(matrix: Any) -> Entries:
     return entries.row, entries.col, _as_floats(entries.data), matrix.shape
 
 
-def _stored_diagonals(matrix: Any) -> Entries:
+def _stored_diagonals(matrix: Any) -> MatrixEntries:
     """All entries of the stored diagonals; scipy's own conversion drops their zeros."""
     m, n = matrix.shape
     cols = np.broadcast_to(np.arange(matrix.data.shape[1]), matrix.data.shape)
     rows = cols - matrix.offsets[:, None]
     inside = (rows >= 0) & (rows < m) & (cols < n)
     return rows[inside], cols[inside], _as_floats(matrix.data[inside]), (m, n)
-
-
-def from_table(
-    table: Any, *, row: str, col: str, value: str, bounds: tuple[float, float] | None = None
-) -> Observations:
-    """Observations from a pandas, polars or pyarrow table with one observation per line.
-
-    Parameters
-    ----------
-    row, col : columns of ids: integers, strings or categories.
-    value : column of numbers.
-    bounds : (low, high), the range values may take; the range seen when not given.
-    """
-    return observations_from_columns(table, (row, col, value), bounds, "the table")
 
 
 def observations_from_columns(

@@ -11,8 +11,13 @@ from surefill.data import Observations
 from surefill.errors import invalid_parameter, is_number, is_seed
 
 SIDE = 8
-LEVELS = 16.0
+"""Pixels along each side of an image."""
+
+INK_LEVELS = 16.0
+"""Ink of a black pixel."""
+
 MOST_IMAGES = 1797
+"""Images that come with scikit-learn."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,5 +80,5 @@ def make_hidden_digits(n_images: int = 400, share: float = 0.7, random_state: in
     upper = rng.permutation(np.arange(n_images) % 2 == 0)
     shown = upper[:, None] == (np.arange(SIDE**2) < SIDE**2 // 2)
     rows, cols = np.nonzero(shown & (rng.random(truth.shape) < share))
-    observations = Observations(rows, cols, truth[rows, cols], truth.shape, (0.0, LEVELS))
+    observations = Observations(rows, cols, truth[rows, cols], truth.shape, (0.0, INK_LEVELS))
     return HiddenDigits(observations, truth, digits[chosen].astype(np.int64), shown)

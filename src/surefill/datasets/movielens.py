@@ -21,6 +21,7 @@ from surefill.io.files import replacing
 
 ADDRESS = "https://files.grouplens.org/datasets/movielens/{name}.zip"
 FOLD_SIZE = 20_000
+"""Lines of each of the five official test sets of ml-100k."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,7 @@ EDITIONS = {
     "ml-100k": Edition("u.data", "06416e597f82b7342361e41163890c81036900f418ad91315590814211dca490"),
     "ml-1m": Edition("ratings.dat", "506d64ca44484487c11dc2d9a28de5c54948213e6b96285e298afe28d6ea4e0f"),
 }
+"""What can be loaded by name."""
 
 
 @overload

@@ -16,6 +16,9 @@ from surefill.errors import InputError, invalid_parameter
 Support = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]
 """Groups of the rows, groups of the columns, and which pairs of groups are drawn."""
 
+SECOND_GROUP = 0.3
+"""Share of the rows and columns of overlapping groups that belong to two of them."""
+
 
 @dataclass(frozen=True, eq=False)
 class Simulation:
@@ -95,7 +98,7 @@ def make_blocks(
     row_groups[row_order] = np.arange(m) // rows_each
     col_groups[col_order] = np.arange(n) // cols_each
     allowed = np.eye(n_groups, dtype=bool)
-    return simulate((rows, cols), (row_groups, col_groups, allowed), (m, n), rank, noise, rng, "make_blocks")
+    return _simulate((rows, cols), (row_groups, col_groups, allowed), (m, n), rank, noise, rng, "make_blocks")
 
 
 def make_low_rank(
@@ -128,10 +131,48 @@ def make_low_rank(
     m, n = shape
     n_draws = (m * n + 1) // 2 if n_draws is None else n_draws
     rows, cols = _draw_cells(shape, n_draws, sampling, rng)
-    return simulate((rows, cols), _support(shape, sampling), shape, rank, noise, rng, "make_low_rank")
+    return _simulate((rows, cols), _support(shape, sampling), shape, rank, noise, rng, "make_low_rank")
 
 
-def simulate(
+def make_pattern(
+    pattern: str,
+    shape: tuple[int, int] = (40, 40),
+    rank: int = 2,
+    n_draws: int | None = None,
+    *,
+    n_groups: int = 2,
+    noise: float = 0.0,
+    random_state: int = 0,
+) -> Simulation:
+    """Draws, uniform and with replacement, from a part U of a low-rank truth; U is ``support`` of the result.
+
+    Then mu_max = 1/|U|, and the paper's theorems promise a coverage of |U| (its Corollaries 2 and 3).
+
+    Parameters
+    ----------
+    pattern : what U is. "blocks": groups of rows that see their own group of columns (the paper's Figure 1);
+        "overlapping": the same, where three in ten rows and columns belong to two groups; "half": any half of the
+        cells, without structure; "idiosyncratic": each row sees a stretch, of its own place and length, of the
+        columns in one random order.
+    n_draws : defaults to as many draws as U has cells.
+    n_groups : number of groups of the first two patterns.
+    noise : as in :func:`make_low_rank`.
+
+    >>> sim = make_pattern("half", (10, 6), n_draws=50)
+    >>> sim.observations.n_draws, int(sim.support.sum())
+    (50, 30)
+    """
+    if pattern not in PATTERN_SUPPORTS:
+        raise invalid_parameter("make_pattern", "pattern", " or ".join(map(repr, PATTERN_SUPPORTS)), pattern)
+    if min(shape) < 1 or not 1 <= n_groups <= min(shape):
+        expected = "at least 1 and no more than there are rows and columns"
+        raise invalid_parameter("make_pattern", "n_groups", expected, n_groups)
+    rng = np.random.default_rng(random_state)
+    support = PATTERN_SUPPORTS[pattern](shape, n_groups, rng)
+    return _simulate(_draw_uniformly(support, n_draws, rng), support, shape, rank, noise, rng, "make_pattern")
+
+
+def _simulate(
     cells: tuple[NDArray[np.int64], NDArray[np.int64]],
     support: Support,
     shape: tuple[int, int],
@@ -205,48 +246,6 @@ def _observe(
     return Observations(rows, cols, np.clip(values, -1, 1), (len(left), len(right)), (-1.0, 1.0))
 
 
-SECOND_GROUP = 0.3
-"""Share of the rows and columns of overlapping groups that belong to two of them."""
-
-
-def make_pattern(
-    pattern: str,
-    shape: tuple[int, int] = (40, 40),
-    rank: int = 2,
-    n_draws: int | None = None,
-    *,
-    n_groups: int = 2,
-    noise: float = 0.0,
-    random_state: int = 0,
-) -> Simulation:
-    """Draws, uniform and with replacement, from a part U of a low-rank truth; U is ``support`` of the result.
-
-    Then mu_max = 1/|U|, and the paper's theorems promise a coverage of |U| (its Corollaries 2 and 3).
-
-    Parameters
-    ----------
-    pattern : what U is. "blocks": groups of rows that see their own group of columns (the paper's Figure 1);
-        "overlapping": the same, where three in ten rows and columns belong to two groups; "half": any half of the
-        cells, without structure; "idiosyncratic": each row sees a stretch, of its own place and length, of the
-        columns in one random order.
-    n_draws : defaults to as many draws as U has cells.
-    n_groups : number of groups of the first two patterns.
-    noise : as in :func:`make_low_rank`.
-
-    >>> sim = make_pattern("half", (10, 6), n_draws=50)
-    >>> sim.observations.n_draws, int(sim.support.sum())
-    (50, 30)
-    """
-    if pattern not in PATTERNS:
-        raise invalid_parameter("make_pattern", "pattern", " or ".join(map(repr, PATTERNS)), pattern)
-    if min(shape) < 1 or not 1 <= n_groups <= min(shape):
-        expected = "at least 1 and no more than there are rows and columns"
-        raise invalid_parameter("make_pattern", "n_groups", expected, n_groups)
-    rng = np.random.default_rng(random_state)
-    support = PATTERNS[pattern](shape, n_groups, rng)
-    return simulate(_draw_uniformly(support, n_draws, rng), support, shape, rank, noise, rng, "make_pattern")
-
-
 def _blocks(shape: tuple[int, int], n_groups: int, rng: np.random.Generator) -> Support:
     """Groups of sizes that differ by at most one, in random order."""
     rows, cols = (rng.permutation(np.arange(size) % n_groups) for size in shape)
@@ -257,14 +256,14 @@ def _overlapping(shape: tuple[int, int], n_groups: int, rng: np.random.Generator
     """A group for each set of one or two memberships; two such are drawn together if they share one."""
     memberships = [{g} for g in range(n_groups)] + [set(pair) for pair in combinations(range(n_groups), 2)]
     allowed = np.array([[bool(one & other) for other in memberships] for one in memberships])
-    sides = []
+    axes = []
     for size in shape:
-        side = np.arange(size) % n_groups
+        groups = np.arange(size) % n_groups
         if n_groups > 1:
             n_double = round(SECOND_GROUP * size)
-            side[size - n_double :] = rng.integers(n_groups, len(memberships), size=n_double)
-        sides.append(rng.permutation(side))
-    return sides[0], sides[1], allowed
+            groups[size - n_double :] = rng.integers(n_groups, len(memberships), size=n_double)
+        axes.append(rng.permutation(groups))
+    return axes[0], axes[1], allowed
 
 
 def _half(shape: tuple[int, int], n_groups: int, rng: np.random.Generator) -> Support:
@@ -280,12 +279,13 @@ def _idiosyncratic(shape: tuple[int, int], n_groups: int, rng: np.random.Generat
     return np.arange(m), np.arange(n), (rng.permutation(n) - start) % n < length
 
 
-PATTERNS: dict[str, Callable[[tuple[int, int], int, np.random.Generator], Support]] = {
+PATTERN_SUPPORTS: dict[str, Callable[[tuple[int, int], int, np.random.Generator], Support]] = {
     "blocks": _blocks,
     "overlapping": _overlapping,
     "half": _half,
     "idiosyncratic": _idiosyncratic,
 }
+"""The part of the matrix that each pattern of :func:`make_pattern` draws from."""
 
 
 def _draw_uniformly(

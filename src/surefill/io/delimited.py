@@ -1,4 +1,4 @@
-"""A delimited text file as bytes, from which columns of numbers and of ids are read."""
+"""Delimited text as bytes: finding the records of a file, and reading columns of numbers and of ids from them."""
 
 from __future__ import annotations
 
@@ -14,18 +14,27 @@ from numpy.typing import NDArray
 
 from surefill.data.labels import EncodedIds, encode_integers, encode_names
 from surefill.errors import InputError, invalid_parameter
-from surefill.kernels import tokenizer as kernels
+from surefill.kernels import span_values, tokenizer
 from surefill.kernels.parallel import ThreadMap, n_cores
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+"""What some programs begin UTF-8 text with."""
+
 DELIMITERS = ("::", "\t", ",", ";", "|", " ")
+"""Tried in this order, since a rarer sign that splits all lines alike is hardly part of a field."""
+
 RECORDS_TO_GUESS_FROM = 20
+"""Records that a delimiter has to split into equally many fields."""
+
 SMALLEST_PART = 1 << 20
+"""Bytes below which a text is not cut into parts for several cores: a megabyte takes milliseconds."""
+
 WINDOW = 1 << 16
+"""Bytes searched at a time for the next line end."""
 
 
 class _Scan(NamedTuple):
-    """Outcome of `kernels.tokenize`, the spans cut to the records found."""
+    """Outcome of `tokenizer.tokenize`, the spans cut to the records found."""
 
     starts: NDArray[np.int64]
     ends: NDArray[np.int64]
@@ -44,7 +53,7 @@ def _scan(
 ) -> _Scan:
     wanted = np.array(positions, dtype=np.int64)
     starts, ends = np.empty((2, len(wanted), room), dtype=np.int64)
-    records, fields, offset, status = kernels.tokenize(text, begin, delimiter, expected, wanted, starts, ends)
+    records, fields, offset, status = tokenizer.tokenize(text, begin, delimiter, expected, wanted, starts, ends)
     return _Scan(starts[:, :records], ends[:, :records], fields, offset, status)
 
 
@@ -61,7 +70,7 @@ class TextFile:
         self.path = path
         self._text = _load_bytes(path) if text is None else text
         self._begin = 3 if self._text[:3].tobytes() == BYTE_ORDER_MARK else 0
-        if kernels.count_bytes(self._text, 0):
+        if tokenizer.count_bytes(self._text, 0):
             raise InputError(f"{path} is not a text file: it holds zero bytes, and UTF-8 text is expected.")
         given = _delimiter_bytes(delimiter) if delimiter is not None else None
         self._delimiter = given or self._guess_delimiter()
@@ -75,13 +84,13 @@ class TextFile:
 
         def scan_part(ends: tuple[int, int]) -> _Scan:
             first, last = ends
-            lines = kernels.count_bytes(self._text[first:last], kernels.NEWLINE) + 1
+            lines = tokenizer.count_bytes(self._text[first:last], tokenizer.NEWLINE) + 1
             return _scan(self._text[:last], first, self._delimiter, positions, lines, len(self.fields))
 
         cuts = self._cuts(begin)
         scans = ThreadMap().map(scan_part, pairwise(cuts))
         for scan in scans:
-            if scan.status != kernels.COMPLETE:
+            if scan.status != tokenizer.COMPLETE:
                 raise self._error(scan, len(self.fields))
         if not any(scan.starts.shape[1] for scan in scans):
             raise InputError(f"{self.path} holds a header and no observations: at least one line must follow.")
@@ -91,18 +100,18 @@ class TextFile:
         """The offset at which the records begin, after a byte order mark and a ``header``."""
         return self._scan(self._begin, room=1).offset if header else self._begin
 
-    def further(self, text: NDArray[np.uint8], positions: Sequence[int], lines_before: int) -> TextColumns:
+    def columns_of(self, text: NDArray[np.uint8], positions: Sequence[int], lines_before: int) -> TextColumns:
         """The fields at ``positions`` of more text of the same layout, which follows ``lines_before`` lines."""
-        lines = kernels.count_bytes(text, kernels.NEWLINE) + 1
+        lines = tokenizer.count_bytes(text, tokenizer.NEWLINE) + 1
         scan = _scan(text, 0, self._delimiter, positions, lines, len(self.fields))
-        if scan.status != kernels.COMPLETE:
+        if scan.status != tokenizer.COMPLETE:
             raise self._error(scan, len(self.fields), lines_before + _line_at(text, scan.offset))
         return TextColumns(self.path, text, [(scan.starts, scan.ends)], lines_before)
 
     def _cuts(self, begin: int) -> list[int]:
         """Offsets of line starts that cut the text into one part per core; quotes may span lines, so none then."""
         size = len(self._text)
-        if size - begin < SMALLEST_PART or kernels.count_bytes(self._text, kernels.QUOTE):
+        if size - begin < SMALLEST_PART or tokenizer.count_bytes(self._text, tokenizer.QUOTE):
             return [begin, size]
         goals = np.linspace(begin, size, n_cores() + 1)[1:-1].astype(int).tolist()
         return [begin, *(_next_line(self._text, goal) for goal in goals), size]
@@ -116,13 +125,13 @@ class TextFile:
         def fitness(delimiter: tuple[int, int]) -> tuple[bool, bool, int]:
             fields = _scan(self._text, self._begin, delimiter, room=1).fields
             status = _scan(self._text, self._begin, delimiter, room=RECORDS_TO_GUESS_FROM).status
-            return fields >= 3, status == kernels.COMPLETE, min(fields, 3)
+            return fields >= 3, status == tokenizer.COMPLETE, min(fields, 3)
 
         return max(map(_delimiter_bytes, DELIMITERS), key=fitness)
 
     def _first_record(self) -> list[str]:
         scan = self._scan(self._begin)
-        if scan.status != kernels.COMPLETE:
+        if scan.status != tokenizer.COMPLETE:
             raise self._error(scan, scan.fields)
         scan = self._scan(self._begin, range(scan.fields))
         spans = zip(scan.starts.ravel().tolist(), scan.ends.ravel().tolist(), strict=True)
@@ -131,9 +140,9 @@ class TextFile:
     def _error(self, scan: _Scan, expected: int, line: int | None = None) -> InputError:
         found = "1 field" if scan.fields == 1 else f"{scan.fields} fields"
         problem = {
-            kernels.RAGGED: f"{expected} fields are expected, as in the first line; there are {found}.",
-            kernels.UNCLOSED_QUOTE: 'a quote (") is opened and never closed.',
-            kernels.TEXT_AFTER_QUOTE: 'text follows a closing quote ("); quotes within must be doubled.',
+            tokenizer.RAGGED: f"{expected} fields are expected, as in the first line; there are {found}.",
+            tokenizer.UNCLOSED_QUOTE: 'a quote (") is opened and never closed.',
+            tokenizer.TEXT_AFTER_QUOTE: 'text follows a closing quote ("); quotes within must be doubled.',
         }[scan.status]
         return InputError(f"{self.path}, line {line or _line_at(self._text, scan.offset)}: {problem}")
 
@@ -169,7 +178,7 @@ class TextColumns:
 
     def numbers(self, column: int) -> NDArray[np.float64]:
         """A column of finite numbers, in whatever notation Python's ``float`` reads."""
-        parse = kernels.parse_decimals
+        parse = span_values.parse_decimals
         parts = ThreadMap().map(lambda part: parse(self._text, part[0][column], part[1][column]), self._parts)
         values = np.concatenate(parts)
         for record in np.flatnonzero(np.isnan(values)).tolist():
@@ -192,11 +201,13 @@ class TextColumns:
         return ThreadMap().map(self._axis, columns)
 
     def _axis(self, column: int) -> EncodedIds:
-        integers = [kernels.parse_integers(self._text, starts[column], ends[column]) for starts, ends in self._parts]
+        integers = [
+            span_values.parse_integers(self._text, starts[column], ends[column]) for starts, ends in self._parts
+        ]
         if all(parsed == len(values) for values, parsed in integers):
             return encode_integers(np.concatenate([values for values, _ in integers]))
         starts, ends = (np.concatenate([part[side][column] for part in self._parts]) for side in (0, 1))
-        codes, firsts = kernels.factorize_spans(self._text, starts, ends)
+        codes, firsts = span_values.factorize_spans(self._text, starts, ends)
         names = _decode([self._content_of(column, record) for record in firsts.tolist()])
         if "" in names:
             first = int(firsts[names.index("")])
@@ -237,7 +248,7 @@ def _next_line(text: NDArray[np.uint8], at: int) -> int:
 
 
 def _line_at(text: NDArray[np.uint8], offset: int) -> int:
-    return kernels.count_bytes(text[:offset], kernels.NEWLINE) + 1
+    return tokenizer.count_bytes(text[:offset], tokenizer.NEWLINE) + 1
 
 
 def _content(text: NDArray[np.uint8], start: int, end: int) -> bytes:

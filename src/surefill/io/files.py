@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all."""
+"""Files that appear whole or not at all, and where they may be written."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from surefill.errors import InputError
+
+PARQUET_SUFFIXES = (".parquet", ".pq")
 
 
 def check_folder(target: Path) -> None:

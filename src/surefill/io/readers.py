@@ -15,13 +15,17 @@ from surefill.data.containers import observations_from_columns
 from surefill.data.observations import Observations
 from surefill.errors import InputError, MissingExtraError, invalid_parameter
 from surefill.io.delimited import TextColumns, TextFile
+from surefill.io.files import PARQUET_SUFFIXES
 
 Column = str | int | None
 Choice = dict[str, Column]
 
-PARQUET_SUFFIXES = (".parquet", ".pq")
 MOST_UNNAMED = 8
+"""Columns of a file without header from which the first three are taken; a file of more is likely a matrix."""
+
 UNNAMED = ("row", "column", "value")
+"""What the columns of a file without header are called."""
+
 USUAL_NAMES = {
     "row": ("user", "userid", "uid", "row", "rowid", "person", "personid", "student", "studentid", "rater", "cellline"),
     "col": (
@@ -46,6 +50,7 @@ USUAL_NAMES = {
     ),
     "value": ("rating", "value", "score", "response", "stars", "points"),
 }
+"""Column names, lower-case letters only, that a role is guessed from, the likeliest first."""
 
 
 def read_observations(

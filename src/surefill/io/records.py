@@ -12,11 +12,13 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from surefill.data.checks import LARGEST_VALUE
 from surefill.errors import InputError
 from surefill.io.delimited import TextFile
 from surefill.io.readers import Choice, check_bounds, choose_columns, positions_of
 
 CHUNK = 1 << 18
+"""Bytes read at a time: thousands of lines, which amortises a call, and little memory."""
 
 
 class Place(NamedTuple):
@@ -89,7 +91,7 @@ class RecordReader:
             yield Records(rows, cols, values, self._lines.place)
 
     def _parse_text(self, piece: bytes, lines_before: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.float64]]:
-        columns = self._text.further(np.frombuffer(piece, np.uint8), self._positions, lines_before)
+        columns = self._text.columns_of(np.frombuffer(piece, np.uint8), self._positions, lines_before)
         if not columns.count:
             return np.empty(0, str), np.empty(0, str), np.empty(0)
         (rows, cols), values = columns.ids(0, 1), columns.numbers(2)
@@ -113,7 +115,7 @@ class RecordReader:
         for key, label in zip(self._keys, (row, col), strict=False):
             if isinstance(label, bool) or not isinstance(label, str | int) or label == "":
                 raise InputError(f"{where}: {key!r} must be text or a whole number; got {json.dumps(label)}.")
-        if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 1e100:
+        if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < LARGEST_VALUE:
             raise InputError(f"{where}: {self._keys[2]!r} must be a finite number; got {json.dumps(value)}.")
         low, high = self._bounds or (-np.inf, np.inf)
         if not low <= value <= high:

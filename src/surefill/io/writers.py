@@ -14,14 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefill.errors import InputError, MissingExtraError
-from surefill.io.files import check_folder, replacing
+from surefill.io.files import PARQUET_SUFFIXES, check_folder, replacing
 
 Block = Mapping[str, NDArray[Any]]
 Write = Callable[[Block], None]
 
-PARQUET_SUFFIXES = (".parquet", ".pq")
 SUFFIXES = (".csv", ".tsv", ".csv.gz", ".tsv.gz", *PARQUET_SUFFIXES)
 LINES_AT_ONCE = 4096
+"""Lines formatted by one operation, which bounds the memory of its list of cells."""
 
 
 def write_table(

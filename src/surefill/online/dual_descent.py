@@ -8,7 +8,7 @@ from typing import Any, Self
 from numpy.typing import ArrayLike
 
 from surefill.arrays import Array
-from surefill.data.checks import as_indices, checked_cells
+from surefill.data.checks import as_cells, as_indices
 from surefill.errors import InputError, invalid_parameter
 from surefill.online.exact_game import ExactGame
 from surefill.online.factored_game import FactoredGame
@@ -97,7 +97,7 @@ class OnlineDualDescent:
 
     def learn_many(self, rows: ArrayLike, cols: ArrayLike, values: ArrayLike) -> Self:
         """One round for each observation, in their order; nothing is learned if one of them is refused."""
-        cells = checked_cells(self.options.shape, rows, cols, values)
+        cells = as_cells(self.options.shape, rows, cols, values)
         self.game.learn(*cells)
         self.rounds += len(cells[0])
         return self

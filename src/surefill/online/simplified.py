@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from scipy.special import xlogy
 
 from surefill.arrays import Array, Indices
-from surefill.data.checks import checked_cells
+from surefill.data.checks import as_cells
 from surefill.data.observations import Observations
 from surefill.errors import invalid_parameter, is_seed
 from surefill.online.parameters import require_positive, require_shape
@@ -248,7 +248,7 @@ class SimplifiedODD:
         if not is_seed(per_round) or per_round < 1:
             raise invalid_parameter("SimplifiedODD", "per_round", "a whole number of at least 1", per_round)
         given = np.zeros(np.shape(rows)) if values is None else values
-        i, j, _ = checked_cells(self.shape, rows, cols, given)
+        i, j, _ = as_cells(self.shape, rows, cols, given)
         for start in range(0, len(i), per_round):
             self._play_round((i[start : start + per_round], j[start : start + per_round]))
         return self
