@@ -81,7 +81,7 @@ def test_killed_at_any_point_it_goes_on_to_the_same_state_and_output(run, rating
     script = (
         "import os, signal, sys\n"
         "from surefill.cli import main, stream\n"
-        "save, saved = stream.Run.save, []\n"
+        "save, saved = stream.StreamRun.save, []\n"
         "def save_and_die(self, out):\n"
         "    save(self, out)\n"
         "    saved.append(1)\n"
@@ -89,7 +89,7 @@ def test_killed_at_any_point_it_goes_on_to_the_same_state_and_output(run, rating
         "        out._file.write(b'half a li')\n"
         "        out._file.flush()\n"
         "        os.kill(os.getpid(), signal.SIGKILL)\n"
-        "stream.Run.save = save_and_die\n"
+        "stream.StreamRun.save = save_and_die\n"
         "main(sys.argv[1:])\n"
     )
     command = [sys.executable, "-c", script, "stream", ratings, "-o", out, "--checkpoint", state, "--every", "100"]

@@ -16,7 +16,7 @@ import click
 
 from surefill.cli.options import PATH, reading_options, seed_option, typed_delimiter
 from surefill.cli.progress import Interrupted, Interruption, ProgressBars
-from surefill.cli.stream_output import Output, check_output, opened
+from surefill.cli.stream_output import ScoresWriter, check_output, open_writer
 from surefill.errors import InputError
 
 if TYPE_CHECKING:
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from surefill.stream.stream_metrics import StreamMetrics
     from surefill.stream.streaming_completer import StreamingCompleter
 
-REMEMBERED = ("row", "col", "value", "delimiter", "header", "bounds", "rank", "seed")
+CHECKPOINTED_OPTIONS = ("row", "col", "value", "delimiter", "header", "bounds", "rank", "seed")
+"""Options that change the result, so that a run can only be resumed with the same ones."""
 
 
 @click.command(short_help="Predict and learn a stream of observations, one after the other.")
@@ -77,11 +78,11 @@ def stream(file: Path, output: Path | None, checkpoint: Path | None, as_json: bo
     with Interruption() as interruption, _input(file) as source, ProgressBars() as bars:
         with interruption.at_once():
             reader = _reader(source, "standard input" if str(file) == "-" else str(file), options)
-            run, kept = _begin(checkpoint, reader, options, output)
-        with opened(output, suffix, reader.columns, kept if checkpoint is not None else None) as out:
+            run, kept = _start_or_resume(checkpoint, reader, options, output)
+        with open_writer(output, suffix, reader.columns, kept if checkpoint is not None else None) as out:
             if not kept:
                 out.header()
-            run.go(reader, out, interruption, bars, options["rolling"], as_json)
+            run.learn_all(reader, out, interruption, bars, options["rolling"], as_json)
     summary = run.summary(reader, output, time.perf_counter() - start)
     click.echo(json.dumps(summary, indent=2) if as_json else describe(summary), err=str(output) == "-")
 
@@ -107,18 +108,19 @@ def _reader(source: IO[bytes], name: str, options: dict[str, Any]) -> RecordRead
     return RecordReader(source, name, choice, typed_delimiter(options), options["header"], options["bounds"])
 
 
-def _begin(
+def _start_or_resume(
     checkpoint: Path | None, reader: RecordReader, options: dict[str, Any], output: Path | None
-) -> tuple[Run, int]:
-    """A run from the beginning, or from where the checkpoint left it, and how many bytes of the output count."""
+) -> tuple[StreamRun, int]:
+    """A run from the beginning, or from the checkpoint, and how many bytes of the output are kept."""
     from surefill.io.records import Place
     from surefill.stream.stream_metrics import StreamMetrics
     from surefill.stream.streaming_completer import StreamingCompleter
 
-    chosen = {name: options[name] for name in REMEMBERED} | {"output": str(output), "first_line": reader.first_line}
+    chosen = {name: options[name] for name in CHECKPOINTED_OPTIONS}
+    chosen |= {"output": str(output), "first_line": reader.first_line}
     if checkpoint is None or not checkpoint.exists():
         model = StreamingCompleter(bounds=options["bounds"], rank=options["rank"], random_state=options["seed"])
-        return Run(model, chosen, checkpoint, options["every"], StreamMetrics.empty()), 0
+        return StreamRun(model, chosen, checkpoint, options["every"], StreamMetrics.empty()), 0
     model, note = StreamingCompleter.load_with_note(checkpoint)
     if note is None:
         raise InputError(f"{checkpoint} was not written by surefill stream; give another file name.")
@@ -128,28 +130,32 @@ def _begin(
         raise InputError(f"{checkpoint} was made with {what}; give the same again, or another checkpoint.")
     place = Place(*note["place"])
     reader.resume(place)
-    return Run(model, chosen, checkpoint, options["every"], StreamMetrics(**note["rolled"]), place), note["length"]
+    reported = StreamMetrics(**note["reported"])
+    return StreamRun(model, chosen, checkpoint, options["every"], reported, place), note["length"]
 
 
 @dataclass
-class Run:
-    """A run over the input: the model, what was chosen, and the place up to which all of it was learnt."""
+class StreamRun:
+    """A run over the input: the model, the options chosen, and the place up to which the input was learnt.
+
+    ``reported`` are the metrics at the last line of --rolling or checkpoint.
+    """
 
     model: StreamingCompleter
     chosen: dict[str, Any]
     checkpoint: Path | None
     every: int
-    rolled: StreamMetrics
+    reported: StreamMetrics
     place: Place | None = None
     learnt_before: int = field(init=False)
 
     def __post_init__(self) -> None:
         self.learnt_before = self.model.n_observed
 
-    def go(
+    def learn_all(
         self,
         reader: RecordReader,
-        out: Output,
+        out: ScoresWriter,
         interruption: Interruption,
         bars: ProgressBars,
         rolling: bool,
@@ -164,8 +170,8 @@ class Run:
                 self.place = records.place
                 if len(records.values) and self.model.n_observed % self.every == 0:
                     if rolling:
-                        click.echo(_rolling_line(self.model, self.rolled, as_json), err=out.to_stdout)
-                    self.rolled = self.model.metrics
+                        click.echo(_rolling_line(self.model, self.reported, as_json), err=out.to_stdout)
+                    self.reported = self.model.metrics
                     self.save(out)
         except Interrupted as stop:
             self.save(out)
@@ -175,11 +181,11 @@ class Run:
             sys.exit(128 + stop.number)
         self.save(out)
 
-    def save(self, out: Output) -> None:
-        """Save the state, the place in the input and the length of the output in one file, whole or not at all."""
+    def save(self, out: ScoresWriter) -> None:
+        """Save the state, the place in the input and the length of the output atomically in one file."""
         if self.checkpoint is not None and self.place is not None:
             note = {"chosen": self.chosen, "place": tuple(self.place), "length": out.length()}
-            self.model.save(self.checkpoint, note | {"rolled": self.rolled.state()})
+            self.model.save(self.checkpoint, note | {"reported": self.reported.state()})
 
     def summary(self, reader: RecordReader, output: Path | None, seconds: float) -> dict[str, Any]:
         """What was learnt and how well it was predicted, for machines."""
@@ -201,14 +207,14 @@ class Run:
         }
 
 
-def _rolling_line(model: StreamingCompleter, before: StreamMetrics, as_json: bool) -> str:
-    lately = model.metrics.since(before)
-    share, kept_rmse = lately.kept(0.5)
-    line = {"observations": model.n_observed, "rmse": lately.rmse, "confident": share, "confident_rmse": kept_rmse}
+def _rolling_line(model: StreamingCompleter, earlier: StreamMetrics, as_json: bool) -> str:
+    recent = model.metrics.since(earlier)
+    share, kept_rmse = recent.kept(0.5)
+    line = {"observations": model.n_observed, "rmse": recent.rmse, "confident": share, "confident_rmse": kept_rmse}
     if as_json:
         return json.dumps({name: None if number != number else number for name, number in line.items()})
     return (
-        f"{model.n_observed:>12,} observations: RMSE {lately.rmse:.4f} lately; "
+        f"{model.n_observed:>12,} observations: RMSE {recent.rmse:.4f} lately; "
         f"{share:.0%} with confidence from 0.5 on, RMSE {kept_rmse:.4f}"
     )
 

@@ -1,4 +1,4 @@
-"""Where ``surefill stream`` writes what it predicted, so that an interrupted run can be taken up."""
+"""Where ``surefill stream`` writes its predictions, so that an interrupted run can be resumed."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ from surefill.errors import InputError
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 JSON_SUFFIXES = (".jsonl", ".ndjson")
 NEW_COLUMNS = ("prediction", "confidence")
+"""Columns added to those of the input."""
 
 
-class Output:
-    """Lines to a file, to standard output, or nowhere; :attr:`length` is how far the file is surely on disk."""
+class ScoresWriter:
+    """Writes scored observations to a file, to standard output, or nowhere."""
 
     def __init__(self, file: IO[bytes] | None, suffix: str, columns: tuple[str, ...]) -> None:
         self._file, self._suffix, self._columns = file, suffix, columns
@@ -55,7 +56,7 @@ class Output:
         )
 
     def length(self) -> int:
-        """Bytes written, after making sure that they are on disk."""
+        """Bytes written and synchronised to disk."""
         if self._file is None:
             return 0
         self._file.flush()
@@ -86,17 +87,17 @@ def check_output(output: Path | None, resumable: bool) -> str:
 
 
 @contextmanager
-def opened(output: Path | None, suffix: str, columns: tuple[str, ...], kept: int | None) -> Iterator[Output]:
-    """The output: a file that appears when all went well, or, with ``kept`` bytes of it, one that grows in place."""
+def open_writer(output: Path | None, suffix: str, columns: tuple[str, ...], kept: int | None) -> Iterator[ScoresWriter]:
+    """A writer to a file that appears on success, or, where ``kept`` bytes are to stay, to one that grows in place."""
     from surefill.io.files import replacing
 
     names = columns if not set(NEW_COLUMNS) & set(columns) else ("row", "column", "value")
     if output is None or str(output) == "-":
         stdout = None if output is None else sys.stdout.buffer
-        yield Output(stdout, suffix, (*names, *NEW_COLUMNS))
+        yield ScoresWriter(stdout, suffix, (*names, *NEW_COLUMNS))
     elif kept is None:
         with replacing(output) as partial, open(partial, "xb") as file:
-            yield Output(file, suffix, (*names, *NEW_COLUMNS))
+            yield ScoresWriter(file, suffix, (*names, *NEW_COLUMNS))
     else:
         try:
             with open(output, "r+b" if kept else "wb") as file:
@@ -106,6 +107,6 @@ def opened(output: Path | None, suffix: str, columns: tuple[str, ...], kept: int
                     )
                 file.truncate(kept)
                 file.seek(kept)
-                yield Output(file, suffix, (*names, *NEW_COLUMNS))
+                yield ScoresWriter(file, suffix, (*names, *NEW_COLUMNS))
         except OSError as error:
             raise InputError(f"{output} cannot be written: {error.strerror or error}.") from None

@@ -24,14 +24,33 @@ from surefill.kernels.kalman_filter import (
     predictions_at,
 )
 
+# Variances are on the scale of values in [-1, 1]. Figures are prequential RMSEs on MovieLens 100K by time (0.9425 with
+# the constants as they are), and on a 60 x 50 matrix of rank 2 drawn 6000 times with noise 0.05 (0.282).
+
 RANDOM_STREAM = 2
+"""Number of this model's random stream; :class:`FactoredGame` uses another of the same seed."""
+
 FIRST_NOISE = 0.2
+"""Noise variance before any error was made; from 0.05 to 0.8 the RMSE stays within 0.001, and 0.278 to 0.290."""
+
 BIAS_VARIANCE = 0.05
+"""Prior variance of the biases; 0.025 gives 0.947 and 0.270, 0.1 gives 0.942 and 0.297."""
+
 FACTOR_VARIANCES = (0.06, 0.4)
+"""Prior variances of the experts' factors, the small one for ratings (0.950 with 0.03, 0.946 with 0.12), the large one
+for plain low-rank matrices (0.322 with 0.2, 0.286 with 0.8)."""
+
 FORGETTING = 0.001
+"""Share of the prior covariance that returns with each update of a row; none gives 0.949, 0.002 gives 0.941."""
+
 NOISE_SHARE = 0.8
+"""Share of the mean squared error that is noise, the rest being still to learn; 0.6 gives 0.941, 1 gives 0.946."""
+
 INIT_SCALE = 0.1
+"""Half-width of the initial factors; 0.025 to 0.1 within 0.001, 0.4 gives 0.973."""
+
 LOSS_FORGETTING = 0.0005
+"""Discount of the experts' losses with each observation; from 0 to 0.005 the RMSE stays within 0.0003."""
 
 
 @dataclass
