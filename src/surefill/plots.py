@@ -1,4 +1,4 @@
-"""Drawings of plain arrays with matplotlib; results offer them as ``plot_*`` methods.
+"""Plots of plain arrays with matplotlib, which results offer as ``plot_*`` methods, and the orders they are drawn in.
 
 Every function draws into the Axes it is given, or into those of a new figure, and returns them.
 """
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 INK, ACCENT, LIMIT = "#1f4e79", "#c8500a", "#666666"
 """Line colours, told apart without colour vision by their lightness too."""
-NOTHING = "#d9d9d9"
-"""What is shown where nothing is said."""
+MISSING_COLOUR = "#d9d9d9"
+"""Grey, for cells without a value."""
 
 
 def require_matplotlib() -> None:
@@ -119,13 +119,15 @@ def plot_matrix(
     """A heat map, grey where ``image`` is NaN; ``shape`` is that of the matrix it was taken from."""
     ax = axes_or_new(ax)
     ax.figure.colorbar(show_image(ax, image, palette, limits), ax=ax, label=name)
-    ax.set(xlabel=_named("columns", image.shape[1], shape[1]), ylabel=_named("rows", image.shape[0], shape[0]))
+    ax.set(
+        xlabel=_axis_label("columns", image.shape[1], shape[1]), ylabel=_axis_label("rows", image.shape[0], shape[0])
+    )
     return ax
 
 
 def show_image(ax: Axes, image: Array, palette: str, limits: tuple[float, float]) -> Any:
     """The image without ticks, on grey."""
-    ax.set_facecolor(NOTHING)
+    ax.set_facecolor(MISSING_COLOUR)
     ax.set_xticks([])
     ax.set_yticks([])
     long = max(image.shape) > 4 * min(image.shape)
@@ -139,48 +141,63 @@ def show_image(ax: Axes, image: Array, palette: str, limits: tuple[float, float]
     )
 
 
-def _named(kind: str, shown: int, size: int) -> str:
+def _axis_label(kind: str, shown: int, size: int) -> str:
+    """How many rows or columns there are, and how many of them are shown."""
     return f"{size:,} {kind}" if shown == size else f"{shown:,} of {size:,} {kind}, drawn at random"
 
 
-MOST_GROUPS, LEAST_FALL = 8, 0.08
+MAX_GROUPS = 8
+"""Groups at most, as many as a picture shows apart."""
+
+LEAST_GAP = 0.08
+"""Gap between singular values, of which the largest is near 1, below which a matrix counts as having no groups."""
+
 POWER_STEPS = 12
+"""Power iterations of the randomised decomposition, more than scikit-learn's default since the gaps are small."""
 
 
 def co_cluster(A: Array | sparse.coo_array) -> tuple[Indices, Indices]:
-    """The group of each row and of each column, largest group first; all 0 where none stand out."""
+    """Spectral co-clustering: the group of each row and column, largest first; all 0 where none stand out.
+
+    k-means on the leading singular vectors of A scaled by row and column sums (Dhillon, 2001); there are as many groups
+    as singular values before the largest gap.
+    """
     m, n = A.shape
-    left, values, right = randomized_svd(_scaled(A), min(MOST_GROUPS + 1, m, n), n_iter=POWER_STEPS, random_state=0)
-    falls = -np.diff(values, append=0.0)[1:MOST_GROUPS]
-    if falls.max(initial=0.0) < LEAST_FALL:
+    left, values, right = randomized_svd(_scaled(A), min(MAX_GROUPS + 1, m, n), n_iter=POWER_STEPS, random_state=0)
+    gaps = -np.diff(values, append=0.0)[1:MAX_GROUPS]
+    if gaps.max(initial=0.0) < LEAST_GAP:
         return np.zeros(m, np.int64), np.zeros(n, np.int64)
-    n_groups = int(np.argmax(falls)) + 2
-    places = _directions(np.vstack([left[:, :n_groups], right[:n_groups].T]))
-    groups = KMeans(n_groups, n_init=4, random_state=0).fit_predict(places)
+    n_groups = int(np.argmax(gaps)) + 2
+    directions = _unit_rows(np.vstack([left[:, :n_groups], right[:n_groups].T]))
+    groups = KMeans(n_groups, n_init=4, random_state=0).fit_predict(directions)
     by_size = np.argsort(np.argsort(-np.bincount(groups, minlength=n_groups), kind="stable"))
     ranked = by_size[groups].astype(np.int64)
     return ranked[:m], ranked[m:]
 
 
-def ordered(groups: Indices, weight: Array) -> Indices:
+def order_by_group(groups: Indices, weight: Array) -> Indices:
     """Positions by group, within a group those of the largest weight first."""
     return np.lexsort((-weight, groups))
 
 
 def _scaled(A: Array | sparse.coo_array) -> sparse.csr_array:
+    """A_ij / sqrt((d_i + mean d) (e_j + mean e)), d and e the sums of rows and columns.
+
+    The means keep rows of little weight from standing alone (regularised spectral clustering).
+    """
     stored = sparse.coo_array(A)
     d, e = np.asarray(stored.sum(axis=1)), np.asarray(stored.sum(axis=0))
     scale = np.sqrt((d[stored.row] + d.mean()) * (e[stored.col] + e.mean()))
     return sparse.csr_array((stored.data / scale, (stored.row, stored.col)), shape=stored.shape)
 
 
-def _directions(places: Array) -> Array:
-    """Scaled to length 1: a row of little weight lies in its group's direction, nearer to the origin."""
-    lengths = np.linalg.norm(places, axis=1, keepdims=True)
-    return np.asarray(np.divide(places, lengths, out=np.zeros_like(places), where=lengths > 1e-12))
+def _unit_rows(vectors: Array) -> Array:
+    """Rows scaled to length 1: one of little weight lies in its group's direction, nearer to the origin."""
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return np.asarray(np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 1e-12))
 
 
-MOST_SHOWN = 600
+MAX_SHOWN = 600
 """Rows and columns of a view; beyond that many they are drawn at random, so that nothing m x n is formed."""
 
 
@@ -194,7 +211,7 @@ class View:
     shape: tuple[int, int]
 
     @classmethod
-    def of(cls, confidence: Confidence, order: bool = True, most: int = MOST_SHOWN) -> View:
+    def of(cls, confidence: Confidence, order: bool = True, most: int = MAX_SHOWN) -> View:
         """All rows and columns, or ``most`` of each drawn at random; as they come unless ``order``."""
         rows, cols = (some_indices(size, most) for size in confidence.shape)
         C = confidence.block(rows, cols)
@@ -218,7 +235,7 @@ def some_indices(size: int, most: int) -> Indices:
 
 
 def block_order(matrix: ArrayLike) -> tuple[Indices, Indices]:
-    """Orders of the rows and the columns of a matrix of numbers >= 0, such as confidences.
+    """Orders of rows and columns in which the blocks of a matrix of numbers >= 0, such as confidences, show.
 
     >>> two_blocks = np.array([[1, 0, 1, 0], [0, 1, 0, 1], [1, 0, 1, 0]])
     >>> rows, cols = block_order(two_blocks)
@@ -229,4 +246,4 @@ def block_order(matrix: ArrayLike) -> tuple[Indices, Indices]:
     """
     A = np.asarray(matrix, dtype=np.float64)
     row_groups, col_groups = co_cluster(A)
-    return ordered(row_groups, A.sum(axis=1)), ordered(col_groups, A.sum(axis=0))
+    return order_by_group(row_groups, A.sum(axis=1)), order_by_group(col_groups, A.sum(axis=0))

@@ -293,7 +293,7 @@ def test_auto_chooses_by_size_and_errors_are_sentences(blocks):
 
 
 def test_without_the_conic_extra_small_problems_are_solved_in_factors(monkeypatch):
-    monkeypatch.setattr("surefill.coverage.linear.solver.importlib.util.find_spec", lambda name: None)
+    monkeypatch.setattr("surefill.coverage.linear.linear_program.importlib.util.find_spec", lambda name: None)
     seen = Observations([0, 1, 1, 2], [0, 0, 1, 2], [1.0, 2.0, 3.0, 4.0])
     found = solve_coverage(seen, gamma=0.3)
     assert isinstance(found.confidence, FactoredConfidence)

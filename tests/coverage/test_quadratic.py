@@ -11,7 +11,7 @@ import surefill as sf
 from surefill.coverage import BracketStatus
 from surefill.coverage.quadratic.branch_and_bound import certify_by_branching
 from surefill.coverage.quadratic.cutting_planes import cover_against_all
-from surefill.coverage.quadratic.relaxation import RelaxationSolver, Triangles, make_squares_feasible, scaled_squares
+from surefill.coverage.quadratic.relaxation import RelaxationSolver, TriangleCuts, make_squares_feasible, scaled_squares
 from surefill.coverage.quadratic.square_search import spheres_for, strongest_squares
 from surefill.errors import InputError, SolverError
 from surefill.loop import run
@@ -79,7 +79,7 @@ def test_squares_of_members_are_within_every_bound_whatever_the_multipliers(seen
     assert all(space.contains(M) for M in members)
     best = np.sum(C * members[0] ** 2)
     assert best >= 0.98 * C.sum() * another_search(space, C, 5, 2)
-    triangles = Triangles.none().and_violated(np.ones((9, 9)) - 0.3 * np.eye(9)[::-1], 40, least=-1)
+    triangles = TriangleCuts.none().and_violated(np.ones((9, 9)) - 0.3 * np.eye(9)[::-1], 40, least=-1)
     model = scaled_squares(space, 1.0, triangles)
     cp.Problem(cp.Minimize(-cp.sum(cp.multiply(C, model.matrix))), model.constraints).solve(solver=cp.CLARABEL)
     tight = model.bound(C)
@@ -101,10 +101,10 @@ def test_triangles_hold_for_the_squared_products_of_any_vectors():
         x = rng.normal(size=(7, width))
         x /= np.maximum(1.0, np.linalg.norm(x, axis=1, keepdims=True))
         H = (x @ x.T) ** 2
-        assert not len(Triangles.none().and_violated(H, 1000, least=1e-12).tangents)
+        assert not len(TriangleCuts.none().and_violated(H, 1000, least=1e-12).tangents)
         corners = np.array(list(itertools.permutations(range(7), 3)))
         for t in (0.05, 0.4, 1.0, 2.0):
-            every = Triangles(corners, np.full(len(corners), t))
+            every = TriangleCuts(corners, np.full(len(corners), t))
             for k, (a, b, c) in enumerate(corners):
                 left = np.sum(every.total(np.eye(len(corners))[k], 7) * H) if k < 20 else None
                 direct = H[a, c] + H[b, c] - H[a, b] / (2 * t)

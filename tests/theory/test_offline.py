@@ -7,12 +7,12 @@ import pytest
 
 import surefill as sf
 from surefill.errors import InputError
+from surefill.spaces.certificates import bound_max_norm
 from surefill.theory import Condition, TheoremGuarantee, efficient_parameters, inefficient_parameters, required_draws
 from surefill.theory.conditions import (
     _class_condition,
     _rank_condition,
     _trace_class_condition,
-    bound_max_norm,
     guarantee_efficient,
 )
 

@@ -12,7 +12,7 @@ from surefill.confidence.algorithm import Certificate
 from surefill.confidence.row_patterns import DensePatterns, FactoredPatterns
 from surefill.coverage.linear.coverage_result import Coverage
 from surefill.coverage.linear.factored_confidence import FactoredConfidence
-from surefill.coverage.linear.solver import solve_coverage
+from surefill.coverage.linear.linear_program import solve_coverage
 from surefill.data import Observations, UnitMap
 from surefill.errors import InputError
 from surefill.loop import ProgressCallback

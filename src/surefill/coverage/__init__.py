@@ -2,7 +2,7 @@
 
 from surefill.coverage.linear.coverage_result import Coverage, CoverageStatus
 from surefill.coverage.linear.factored_confidence import FactoredConfidence
-from surefill.coverage.linear.solver import solve_coverage
+from surefill.coverage.linear.linear_program import solve_coverage
 from surefill.coverage.quadratic.quadratic_program import BracketStatus, CoverageBracket, solve_quadratic_coverage
 from surefill.coverage.rounding import expected_sign_rounded, round_confidence, sign_round
 

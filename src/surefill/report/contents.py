@@ -22,7 +22,7 @@ from surefill.estimators import PartialCompleter
 from surefill.guarantee import Guarantee, Selection
 from surefill.guarantee.wording import TARGETS
 from surefill.metrics import CalibrationTable, RiskCoverageCurve, calibration_by_decile
-from surefill.plots import co_cluster, ordered
+from surefill.plots import co_cluster, order_by_group
 from surefill.report.heat_map import HeatMap, draw_heat_map
 from surefill.report.outcomes import (
     ToleranceOutcome,
@@ -143,7 +143,7 @@ def gather(completer: PartialCompleter) -> ReportContents:
 def order_of(observations: Observations, by_row: Array, by_col: Array) -> tuple[Indices, Indices]:
     """Rows and columns in the order to show them, given the mean confidence of each."""
     row_groups, col_groups = co_cluster(seen_pattern(observations))
-    return ordered(row_groups, by_row), ordered(col_groups, by_col)
+    return order_by_group(row_groups, by_row), order_by_group(col_groups, by_col)
 
 
 def seen_pattern(observations: Observations) -> sparse.coo_array:

@@ -17,7 +17,7 @@ from surefill.datasets import Simulation
 from surefill.datasets.digits import INK_LEVELS, SIDE, HiddenDigits
 from surefill.estimators import PartialCompletion
 from surefill.io.files import replacing
-from surefill.plots import NOTHING, show_image
+from surefill.plots import MISSING_COLOUR, show_image
 from surefill.report.pictures import check_picture_target
 from surefill.reproduction.figure1_study import PATTERNS, PatternOutcome
 from surefill.reproduction.movielens_study import COUNTS, ConfidenceScores, MovielensOutcome
@@ -216,7 +216,7 @@ def _coloured(image: Array, palette: str, low: float) -> Array:
     from matplotlib.colors import to_rgb
 
     colours: Array = matplotlib.colormaps[palette]((np.nan_to_num(image) - low) / (1.0 - low))[..., :3]
-    return np.where(np.isnan(image)[..., None], np.array(to_rgb(NOTHING)), colours)
+    return np.where(np.isnan(image)[..., None], np.array(to_rgb(MISSING_COLOUR)), colours)
 
 
 def _faded(colours: Array, trust: Array | None) -> Array:
@@ -226,7 +226,7 @@ def _faded(colours: Array, trust: Array | None) -> Array:
     if trust is None:
         return colours
     share = trust[..., None]
-    return np.asarray(share * colours + (1 - share) * np.array(to_rgb(NOTHING)))
+    return np.asarray(share * colours + (1 - share) * np.array(to_rgb(MISSING_COLOUR)))
 
 
 def _show_colours(axis: Axes, image: Array) -> None:

@@ -57,6 +57,19 @@ def trace_norm_of_factors(U: Array, V: Array) -> float:
     return float(np.linalg.norm(U) * np.linalg.norm(V))
 
 
+def bound_max_norm(M: Array) -> tuple[float, float]:
+    """max(|M|_inf, trace-norm(M) / sqrt(m n)) <= max-norm(M) <= min over some factors of |U|_{2,inf} |V|_{2,inf}.
+
+    The factors tried are (M, I), (I, M^T) and the balanced ones of the singular value decomposition.
+    """
+    P, s, Qt = np.linalg.svd(M, full_matrices=False)
+    U, V = P * np.sqrt(s), Qt.T * np.sqrt(s)
+    m, n = M.shape
+    low = max(float(np.abs(M).max()), trace_norm_of_factors(U, V) / np.sqrt(m * n))
+    high = min(max_norm_of_factors(U, V), *(float(np.linalg.norm(M, axis=axis).max()) for axis in (0, 1)))
+    return low, max(low, high)
+
+
 @dataclass(frozen=True, eq=False)
 class DualBound:
     """A bound on sup <C, M>: no member M of the class exceeds ``value``.

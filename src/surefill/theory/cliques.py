@@ -1,4 +1,4 @@
-"""Why the paper's first program is hard: its separation problem, over PSD matrices, finds cliques."""
+"""Why MP 1 is hard: its separation problem over PSD matrices decides whether a graph has a clique (NP-complete)."""
 
 from __future__ import annotations
 
@@ -12,10 +12,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from surefill.errors import InputError, MissingExtraError, invalid_parameter
 
-MOST_VERTICES = 20
+MAX_VERTICES = 20
 """Vertices up to which all subsets of a size can be looked at; their number doubles with every vertex."""
 
 ROUND_OFF = 1e-9
+"""How far over a limit an entry of X may be and still count as within it."""
+
+PSD_ROUND_OFF = 1e-6
+"""The same for the smallest eigenvalue, which solvers leave less exact."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +78,7 @@ class CliqueInstance:
         matrix = np.asarray(X, dtype=np.float64)
         if matrix.shape != self.confidence.shape or not np.allclose(matrix, matrix.T, atol=ROUND_OFF):
             raise InputError(f"X must be a symmetric matrix with {len(self.vertices)} rows, one for each vertex.")
-        if matrix.min() < -ROUND_OFF or matrix.max() > 1 + ROUND_OFF or np.linalg.eigvalsh(matrix)[0] < -1e-6:
+        if matrix.min() < -ROUND_OFF or matrix.max() > 1 + ROUND_OFF or np.linalg.eigvalsh(matrix)[0] < -PSD_ROUND_OFF:
             raise InputError("X must be positive semidefinite with entries in [0, 1].")
         return float(np.sum(self.confidence * matrix**2))
 
@@ -83,8 +87,8 @@ class CliqueInstance:
         size = len(self.vertices)
         if k != int(k) or not 1 <= k <= size:
             raise invalid_parameter("solve", "k", f"a whole number from 1 to {size}", k)
-        if size > MOST_VERTICES:
-            raise InputError(f"all sets of vertices are looked at, which is for at most {MOST_VERTICES}; got {size}.")
+        if size > MAX_VERTICES:
+            raise InputError(f"all sets of vertices are looked at, which is for at most {MAX_VERTICES}; got {size}.")
         best = max(itertools.combinations(range(size), int(k)), key=self._weight)
         v = np.zeros(size)
         v[list(best)] = 1.0
@@ -102,6 +106,7 @@ class CliqueInstance:
         return found
 
     def _weight(self, chosen: tuple[int, ...]) -> float:
+        """k + 2 (edges among the chosen vertices)."""
         return float(self.confidence[np.ix_(chosen, chosen)].sum())
 
 

@@ -1,4 +1,4 @@
-"""What the paper's theorem promises of an offline completion, and which of its conditions hold."""
+"""What the paper's theorems promise of an offline completion, and which of their conditions hold."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from surefill.coverage.linear.coverage_result import Coverage
 from surefill.coverage.quadratic.quadratic_program import CoverageBracket
 from surefill.data import Observations
 from surefill.errors import MissingExtraError
-from surefill.spaces.certificates import max_norm_of_factors, trace_norm_of_factors
+from surefill.spaces.certificates import bound_max_norm
 from surefill.spaces.classes import TraceNorm
 from surefill.spaces.conic_model import INTERIOR_POINT_LIMIT, SIZE_LIMIT
 from surefill.spaces.norms import max_norm
@@ -24,7 +24,7 @@ from surefill.theory.sample_sizes import ProgramParameters, SampleSize
 Verdict = Literal["holds", "unknown", "fails"]
 
 ROUND_OFF = 1e-6
-"""How far over a limit a computed number may be and still count as within it."""
+"""How far over a limit a computed number may be and still count as within it: a certified norm is known to 1e-8."""
 
 
 @dataclass(frozen=True)
@@ -145,7 +145,8 @@ def guarantee_inefficient(
 
 
 def _promise(theorem: int, gap: float, eps: float, delta: float) -> str:
-    share = math.floor((1 - gap) * 1e4) / 1e4
+    """What the theorem says of a C within a relative gap of the optimum, in words."""
+    share = math.floor((1 - gap) * 1e4) / 1e4  # rounded down: never more than holds
     return (
         f"Theorem {theorem} of the paper: with probability {1 - delta:g} over the draws, the confidence covers at "
         f"least {share:g} / (the largest probability of any cell to be drawn), and the mean squared error of the "
@@ -173,6 +174,7 @@ def _small_dense(obs: Observations, completion: Completion) -> NDArray[np.float6
 
 
 def _sample_condition(sample: SampleSize) -> Condition:
+    """Whether there are enough draws; unknown at best, for the paper does not state its constant."""
     if not sample.enough:
         return Condition("sample size", "fails", _as_clause(sample.sentence))
     largest = sample.constant * sample.n_draws / sample.required
@@ -207,19 +209,6 @@ def _max_norm_between(M: NDArray[np.float64], limit: float) -> tuple[float, floa
     return low, high
 
 
-def bound_max_norm(M: NDArray[np.float64]) -> tuple[float, float]:
-    """max(|M|_inf, trace-norm(M) / sqrt(m n)) <= max-norm(M) <= min over some factors of |U|_{2,inf} |V|_{2,inf}.
-
-    The factors tried are (M, I), (I, M^T) and the balanced ones of the singular value decomposition.
-    """
-    P, s, Qt = np.linalg.svd(M, full_matrices=False)
-    U, V = P * np.sqrt(s), Qt.T * np.sqrt(s)
-    m, n = M.shape
-    low = max(float(np.abs(M).max()), trace_norm_of_factors(U, V) / np.sqrt(m * n))
-    high = min(max_norm_of_factors(U, V), *(float(np.linalg.norm(M, axis=axis).max()) for axis in (0, 1)))
-    return low, max(low, high)
-
-
 def _trace_class_condition(unit: NDArray[np.float64] | None, tau: float) -> Condition:
     """Whether M-hat is in M^tr_tau: entries in [-1, 1] and singular values that add up to at most tau."""
     if unit is None:
@@ -233,6 +222,7 @@ def _trace_class_condition(unit: NDArray[np.float64] | None, tau: float) -> Cond
 
 
 def _feasibility_condition(certified: bool) -> Condition:
+    """Whether C is feasible for its program."""
     if certified:
         return Condition("feasibility", "holds", "no adversary in the class breaks the confidence (certified)")
     return Condition("feasibility", "unknown", "no adversary in the class breaks the confidence (none was found)")
@@ -251,4 +241,5 @@ def _rank_condition(unit: NDArray[np.float64] | None, rank: int) -> Condition:
 
 
 def _as_clause(sentence: str) -> str:
+    """The sentence as a part of another: no capital, no full stop."""
     return sentence[0].lower() + sentence[1:].rstrip(".")

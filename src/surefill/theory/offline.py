@@ -1,4 +1,4 @@
-"""The paper's offline algorithms end to end: complete, find the confidence, say what is promised."""
+"""The paper's offline Algorithms 1 and 2 end to end: completion, coverage program, theorem."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from surefill.completion import BayesianFactorModel, Completion, CompletionAlgorithm
 from surefill.coverage.linear.coverage_result import Coverage
-from surefill.coverage.linear.solver import solve_coverage
+from surefill.coverage.linear.linear_program import solve_coverage
 from surefill.coverage.quadratic.quadratic_program import CoverageBracket, solve_quadratic_coverage
 from surefill.data import Observations
 from surefill.errors import invalid_parameter
@@ -153,13 +153,13 @@ def complete_partially(
             gap=gap,
             time_limit=time_limit,
         )
-        standing = guarantee_inefficient(obs, completed, bracket, parameters, theory, **promised)
-        return OfflineCompletion(completed, bracket, parameters, theory, standing, **promised)
+        guarantee = guarantee_inefficient(obs, completed, bracket, parameters, theory, **promised)
+        return OfflineCompletion(completed, bracket, parameters, theory, guarantee, **promised)
     parameters = efficient_parameters(unit_eps, K)
     gamma, beta = parameters.gamma, parameters.beta
     coverage = solve_coverage(obs, K, gamma=gamma, beta=beta, rank=rank, method=method, gap=gap, time_limit=time_limit)
-    standing = guarantee_efficient(obs, completed, coverage, parameters, theory, rank=rank, **promised)
-    return OfflineCompletion(completed, coverage, parameters, theory, standing, **promised)
+    guarantee = guarantee_efficient(obs, completed, coverage, parameters, theory, rank=rank, **promised)
+    return OfflineCompletion(completed, coverage, parameters, theory, guarantee, **promised)
 
 
 def _check(eps: float, delta: float, K: float, tau: float | None, program: str, rank: int | None) -> None:

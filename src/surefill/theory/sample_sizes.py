@@ -42,7 +42,7 @@ class ProgramParameters:
 
 @dataclass(frozen=True)
 class SampleSize:
-    """The draws that a theorem asks for at ``eps``, the draws there are, and the eps that those would buy.
+    """The draws that a theorem asks for at ``eps``, the draws there are, and the smallest eps that these suffice for.
 
     Errors are on the [-1, 1] scale, and the constant that the paper does not state is taken as ``constant``.
 
@@ -70,11 +70,13 @@ class SampleSize:
         if self.enough:
             return f"With {unknown}, {asked}: enough."
         if self.achievable_eps < LARGEST_ERROR:
-            bought = f"These draws would do for a mean squared error of {self.achievable_eps:.3g} on the [-1, 1] scale."
+            suffices = (
+                f"These draws would do for a mean squared error of {self.achievable_eps:.3g} on the [-1, 1] scale."
+            )
         else:
-            bought = "These draws are too few for any mean squared error below the largest possible, 4 on [-1, 1]."
+            suffices = "These draws are too few for any mean squared error below the largest possible, 4 on [-1, 1]."
         times = f"{_rounded(self.required / self.n_draws)} times too few, so its guarantee does not apply"
-        return f"With {unknown}, {asked}: {times}. {bought}"
+        return f"With {unknown}, {asked}: {times}. {suffices}"
 
 
 def sample_complexity_max_norm(
@@ -172,7 +174,7 @@ def achievable_eps(
 ) -> float:
     """The smallest eps for which ``n_draws`` are as many as :func:`required_draws` asks for; its inverse.
 
-    N buys beta = sqrt(constant (K^2 (m + n) + log(3/delta)) / N), and eps = 8 beta for the quadratic program or
+    beta = sqrt(constant (K^2 (m + n) + log(3/delta)) / N), and eps = 8 beta for the quadratic program or
     pi K sqrt(8 beta) for the linear one. At 4 or more it says nothing, since no squared error is larger.
 
     >>> round(achievable_eps(10**6, "quadratic", 0.05, (100, 80), K=1.0), 3)
@@ -203,8 +205,8 @@ def compare_draws(
     (True, False)
     """
     required = required_draws(program, eps, delta, shape, K=K, tau=tau, constant=constant)
-    bought = achievable_eps(n_draws, program, delta, shape, K=K, tau=tau, constant=constant)
-    return SampleSize(int(n_draws), required, float(eps), bought, float(constant))
+    achievable = achievable_eps(n_draws, program, delta, shape, K=K, tau=tau, constant=constant)
+    return SampleSize(int(n_draws), required, float(eps), achievable, float(constant))
 
 
 def relaxation_constant(K: float) -> float:
@@ -242,6 +244,7 @@ def trace_norm_of_rank(rank: int, shape: tuple[int, int]) -> float:
 
 
 def _program_size(owner: str, program: str, shape: tuple[int, int], K: float | None, tau: float | None) -> float:
+    """The class's size, once program, K and tau fit each other."""
     if program not in PROGRAMS:
         raise invalid_parameter(owner, "program", " or ".join(map(repr, PROGRAMS)), program)
     if (K is None) == (tau is None):
@@ -263,6 +266,7 @@ def _class_size(owner: str, shape: tuple[int, int], K: float | None, tau: float 
 
 
 def _draws(owner: str, eps: float, delta: float, size: float, constant: float) -> int:
+    """constant (size + log(1/delta)) / eps^2, rounded up; ``owner`` is the function that errors name."""
     _require_positive(owner, eps=eps, constant=constant)
     _require_probability(owner, delta)
     return math.ceil(constant * (size + math.log(1 / delta)) / eps**2)
@@ -285,4 +289,5 @@ def _require_shape(owner: str, shape: tuple[int, int]) -> None:
 
 
 def _rounded(number: float) -> str:
+    """Three digits, with commas between thousands."""
     return f"{float(f'{number:.3g}'):,.15g}"

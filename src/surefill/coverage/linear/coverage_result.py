@@ -115,8 +115,8 @@ def _result(space: VersionSpace, gamma: float, **found: Any) -> Coverage:
     """A ``Coverage`` of these fields, its gap, and the problem's parameters."""
     # Both bounds are rounded sums; where they meet, rounding may put them in the wrong order.
     found["upper_bound"] = max(found["upper_bound"], found["coverage"])
-    problem = {"K": space.matrix_class.radius, "gamma": gamma, "beta": space.beta, "rank": space.matrix_class.rank}
-    return Coverage(**found, **problem, gap=relative_gap(found["coverage"], found["upper_bound"]))
+    gap, kind = relative_gap(found["coverage"], found["upper_bound"]), space.matrix_class
+    return Coverage(**found, gap=gap, K=kind.radius, gamma=gamma, beta=space.beta, rank=kind.rank)
 
 
 def closed_form_coverage(space: VersionSpace, gamma: float, form: ClosedForm) -> Coverage:

@@ -8,8 +8,8 @@ import time
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from surefill.arrays import Array
 from surefill.coverage.closed_form import closed_form, closed_form_answer, relative_gap
 from surefill.coverage.quadratic.branch_and_bound import can_branch, certify_by_branching
 from surefill.coverage.quadratic.cutting_planes import CuttingPlaneSolver, CuttingPlaneState
@@ -79,7 +79,7 @@ class CoverageBracket:
     upper: float
     confidence: Confidence
     certified_feasible: bool
-    cuts: NDArray[np.float64]
+    cuts: Array
     status: BracketStatus
     candidate: Confidence
     excess: float
@@ -164,12 +164,12 @@ def solve_quadratic_coverage(
     found = solver.retreat(outcome.state)
     if can_branch(space.shape) and found.upper_bound - C.sum() > gap * found.upper_bound and found.C.any():
         C = max(C, _certified_by_branching(space, gamma, found.C, gap / 2, time_limit), key=np.sum)
-    return _bracket(space, gap, C, found, outcome.status, (gamma, time.perf_counter() - start))
+    return _bracket(space, gamma, gap, C, found, outcome.status, time.perf_counter() - start)
 
 
 def _certified_by_branching(
-    space: VersionSpace, gamma: float, C: NDArray[np.float64], slack: float, time_limit: float | None
-) -> NDArray[np.float64]:
+    space: VersionSpace, gamma: float, C: Array, slack: float, time_limit: float | None
+) -> Array:
     """C as far as branch and bound certifies it; 0 where the solver of its boxes fails, for another C is certified."""
     try:
         return make_squares_feasible(space, gamma, C, certify_by_branching(space, C, gamma, slack, time_limit))[0]
@@ -179,13 +179,15 @@ def _certified_by_branching(
 
 def _bracket(
     space: VersionSpace,
+    gamma: float,
     gap: float,
-    C: NDArray[np.float64],
+    C: Array,
     found: CuttingPlaneState,
     ended: Status,
-    run_as: tuple[float, float],
+    seconds: float,
 ) -> CoverageBracket:
-    lower, (gamma, seconds) = float(C.sum()), run_as
+    """The result from a certified C and the cutting planes' last state; they may not contradict each other."""
+    lower = float(C.sum())
     if lower > (1 + CONTRADICTION) * found.upper_bound:
         raise SolverError(
             f"the proved bounds contradict each other ({lower:g} > {found.upper_bound:g}); please report this."

@@ -21,41 +21,63 @@ from surefill.spaces.classes import TraceNorm
 from surefill.spaces.conic_model import Attempt, attempts, first_tight, load_cvxpy, plan_for
 from surefill.spaces.version_space import VersionSpace
 
-SMALLEST_ANGLE = 1e-3
-"""Least t of a triangle: its tangent would be vertical at 0."""
+TRIANGLE_LIMIT = 24
+"""Rows plus columns up to which triangles are added: beyond, they gain a part in a thousand and cost several solves."""
+
+MAX_NEW_TRIANGLES = 200
+"""Triangles added at once, of up to 6,072 at the limit above: the most violated ones settle most others."""
+
+ROUNDING = 1e-10
+"""Share by which a bound is taken larger: its eigenvalues are known to about 1e-13."""
+
+REPAIR_COST = 1e-3
+"""Share of coverage lost to the repair at which the conic solver is asked for no more accuracy."""
+
+ENOUGH = 1e-5
+"""A round of triangles that covers no more than this share in addition is the last."""
+
+SMALLEST_TANGENT = 1e-3
+"""Least t of a triangle inequality: the tangent to the root would be vertical at 0."""
+
+LEAST_VIOLATION = 1e-5
+"""Excess over a triangle inequality, with K = 1, below which it is not added; of the order of ``ENOUGH``."""
 
 
 @storable
 @dataclass(frozen=True, eq=False)
-class Triangles:
-    """H_ac + H_bc - H_ab / (2 t) <= K^2 (1 + t / 2), valid for all t > 0: see :class:`MaxNormSquares`."""
+class TriangleCuts:
+    """Triangle inequalities H_ac + H_bc - H_ab / (2 t) <= K^2 (1 + t / 2), valid for all t > 0.
+
+    ``corners`` holds the indices (a, b, c), ``tangents`` the t; see :class:`MaxNormSquares`.
+    """
 
     corners: NDArray[np.int64]
-    tangents: NDArray[np.float64]
+    tangents: Array
 
     @classmethod
-    def none(cls) -> Triangles:
-        """No triangle."""
+    def none(cls) -> TriangleCuts:
+        """No inequality."""
         return cls(np.zeros((0, 3), np.int64), np.zeros(0))
 
-    def and_violated(self, H: Array, most: int, least: float = 1e-5) -> Triangles:
+    def with_violated(self, H: Array, most: int) -> TriangleCuts:
         """These and the ``most`` triangles that H (with K = 1) exceeds by most, each at its best t."""
         size = len(H)
         pairs = np.array(list(itertools.combinations(range(size), 2)))
-        tangents = np.sqrt(np.maximum(H[pairs[:, 0], pairs[:, 1]], SMALLEST_ANGLE**2))
+        tangents = np.sqrt(np.maximum(H[pairs[:, 0], pairs[:, 1]], SMALLEST_TANGENT**2))
         excess = H[pairs[:, 0]] + H[pairs[:, 1]] - 1 - tangents[:, None]
         rows = np.arange(len(pairs))
         excess[rows, pairs[:, 0]] = excess[rows, pairs[:, 1]] = -np.inf
         worst = np.argsort(-excess, axis=None)[:most]
-        worst = worst[excess.ravel()[worst] > least]
+        worst = worst[excess.ravel()[worst] > LEAST_VIOLATION]
         pair, third = np.unravel_index(worst, excess.shape)
         corners = np.column_stack([pairs[pair], third])
-        return Triangles(np.concatenate([self.corners, corners]), np.concatenate([self.tangents, tangents[pair]]))
+        return TriangleCuts(np.concatenate([self.corners, corners]), np.concatenate([self.tangents, tangents[pair]]))
 
-    def total(self, multipliers: NDArray[np.float64], size: int) -> Array:
+    def total(self, multipliers: Array, size: int) -> Array:
         """sum_k mu_k T_k, the symmetric matrices of the left-hand sides."""
         a, b, c = self.corners.T
         Q = np.zeros((size, size))
+        # add.at, since a pair of corners may belong to several triangles
         for i, j, weight in ((a, c, 0.5), (b, c, 0.5), (a, b, -0.25 / self.tangents)):
             np.add.at(Q, (i, j), weight * multipliers)
             np.add.at(Q, (j, i), weight * multipliers)
@@ -72,7 +94,7 @@ class MaxNormSquares:
     longer than sqrt(K), z'(x x' + y y')z <= K (K + |x.y|). ``scale`` is lambda, a cvxpy variable or the number 1.
     """
 
-    def __init__(self, space: VersionSpace, scale: Any, triangles: Triangles) -> None:
+    def __init__(self, space: VersionSpace, scale: Any, triangles: TriangleCuts) -> None:
         cp = load_cvxpy()
         (m, n), seen = space.shape, space.observations
         self.space, self.triangles, self.limit = space, triangles, space.matrix_class.radius**2
@@ -115,11 +137,11 @@ class MaxNormSquares:
             rest += self.limit * float(np.sum(mu * (1 + t / 2)))
         return self.limit * _dominate(Q, np.maximum(self._norm.dual_value, 0.0)) + rest
 
-    def tightened(self, most: int, scale: float) -> Triangles | None:
+    def tightened(self, most: int, scale: float) -> TriangleCuts | None:
         """The triangles with those that the solver's H / lambda violates, or None where there are no new ones."""
         if scale <= 0:
             return None
-        more = self.triangles.and_violated(np.array(self.gram.value) / (scale * self.limit), most)
+        more = self.triangles.with_violated(np.array(self.gram.value) / (scale * self.limit), most)
         return more if len(more.tangents) > len(self.triangles.tangents) else None
 
 
@@ -168,15 +190,15 @@ class TraceNormSquares:
 
 
 def scaled_squares(
-    space: VersionSpace, scale: Any, triangles: Triangles | None = None
+    space: VersionSpace, scale: Any, triangles: TriangleCuts | None = None
 ) -> MaxNormSquares | TraceNormSquares:
     """The relaxation for the space's class."""
     if isinstance(space.matrix_class, TraceNorm):
         return TraceNormSquares(space, scale)
-    return MaxNormSquares(space, scale, triangles or Triangles.none())
+    return MaxNormSquares(space, scale, triangles or TriangleCuts.none())
 
 
-def _dominate(Q: Array, y: NDArray[np.float64]) -> float:
+def _dominate(Q: Array, y: Array) -> float:
     """sum(y') for a y' >= 0 with diag(y') - Q PSD: y shifted, or scaled, whichever adds less."""
     shift = max(0.0, -float(np.linalg.eigvalsh(np.diag(y) - Q)[0]))
     shifted = float(np.sum(y + shift))
@@ -187,31 +209,15 @@ def _dominate(Q: Array, y: NDArray[np.float64]) -> float:
     return min(shifted, factor * float(y.sum()))
 
 
-TRIANGLE_LIMIT = 24
-"""Rows plus columns up to which triangles are added: beyond, they gain a part in a thousand and cost several solves."""
-
-TRIANGLES = 200
-"""Triangles added at once, so that the program stays a small multiple of its first size."""
-
-ROUNDING = 1e-10
-"""Share by which a bound is taken larger: its eigenvalues are known to about 1e-13."""
-
-REPAIR_COST = 1e-3
-"""Share of coverage lost to the repair at which the conic solver is asked for no more accuracy."""
-
-ENOUGH = 1e-5
-"""A round of triangles that covers no more than this share in addition is the last."""
-
-
 @storable
 @dataclass(frozen=True, eq=False)
 class RelaxationState:
     """C with sum_x C_x M_x^2 <= ``bound`` <= gamma |C| for all M in V; ``triangles`` for the next round, if any."""
 
-    C: NDArray[np.float64]
+    C: Array
     bound: float
     lost: float
-    triangles: Triangles | None
+    triangles: TriangleCuts | None
     gained: float = np.inf
 
 
@@ -230,7 +236,7 @@ class RelaxationSolver:
 
     def init(self) -> RelaxationState:
         """The program without triangles."""
-        return self._solve(Triangles.none())
+        return self._solve(TriangleCuts.none())
 
     def step(self, state: RelaxationState) -> RelaxationState:
         """Solve again with more triangles, and keep the better C."""
@@ -250,11 +256,11 @@ class RelaxationSolver:
             return Status.CONVERGED
         return Status.CONVERGED if state.gained < ENOUGH else None
 
-    def _solve(self, triangles: Triangles) -> RelaxationState:
+    def _solve(self, triangles: TriangleCuts) -> RelaxationState:
         answers = self._answers(triangles, plan_for(self.space.shape))
         return first_tight(answers, lambda answer: answer.lost, REPAIR_COST)
 
-    def _answers(self, triangles: Triangles, plan: tuple[Attempt, ...]) -> Iterator[RelaxationState]:
+    def _answers(self, triangles: TriangleCuts, plan: tuple[Attempt, ...]) -> Iterator[RelaxationState]:
         """A repaired answer from each attempt; ``lost`` is the share of coverage that the repair cost."""
         cp = load_cvxpy()
         scale, hinge = cp.Variable(nonneg=True), cp.Variable(self.space.shape, nonneg=True)
@@ -264,11 +270,9 @@ class RelaxationSolver:
             found = np.clip(covers.dual_value, 0.0, 1.0)
             C, bound = make_squares_feasible(self.space, self.gamma, found, model.bound(found))
             lost = 1 - float(C.sum()) / max(float(found.sum()), 1e-300)
-            yield RelaxationState(C, bound, lost, model.tightened(TRIANGLES, float(scale.value)))
+            yield RelaxationState(C, bound, lost, model.tightened(MAX_NEW_TRIANGLES, float(scale.value)))
 
 
-def make_squares_feasible(
-    space: VersionSpace, gamma: float, C: NDArray[np.float64], bound: float
-) -> tuple[NDArray[np.float64], float]:
+def make_squares_feasible(space: VersionSpace, gamma: float, C: Array, bound: float) -> tuple[Array, float]:
     """C mixed with counts / max(counts) until it is feasible for MP 1; see :func:`make_feasible`."""
     return make_feasible(space, gamma, C, bound * (1 + ROUNDING), space.beta)
