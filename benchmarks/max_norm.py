@@ -35,7 +35,7 @@ def conic() -> None:
             found = []
             for method in ("factored", "conic"):
                 start = time.perf_counter()
-                fit = MaxNormCompletion(K=K, method=method, tolerance=1e-4).fit(seen)
+                fit = MaxNormCompletion(K=K, method=method, tol=1e-4).fit(seen)
                 found.append((fit.objective, fit.relative_gap, time.perf_counter() - start))
             (a, gap, seconds), (b, *reference) = found
             print(
@@ -101,7 +101,7 @@ def onto_simplex(s: np.ndarray, tau: float) -> np.ndarray:
 
 
 def max_ball_completion(seen: Observations, K: float) -> np.ndarray:
-    return MaxNormCompletion(K=K, tolerance=3e-3).fit(seen).dense()
+    return MaxNormCompletion(K=K, tol=3e-3).fit(seen).dense()
 
 
 def draw_constant(n_draws: int, seed: int) -> Observations:

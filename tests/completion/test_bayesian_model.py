@@ -1,3 +1,4 @@
+import pickle
 from dataclasses import replace
 
 import numpy as np
@@ -8,9 +9,11 @@ from scipy import stats
 from scipy.special import digamma, gammaln
 
 from surefill.completion import BayesianFactorModel, Completion, CompletionAlgorithm
-from surefill.completion.bayes.bayesian_model import Ascent
-from surefill.completion.bayes.noise_precision import Quietness
+from surefill.completion.bayes.bayesian_model import VariationalSolver
+from surefill.completion.bayes.noise_precision import NoisePrecision
 from surefill.completion.bayes.variational import LEAST_NOISE
+from surefill.completion.grouped_regression import GroupedRegression
+from surefill.confidence import PosteriorVariance
 from surefill.data import Observations, split_rows
 from surefill.datasets import load_movielens, make_blocks, make_low_rank
 from surefill.errors import InputError
@@ -41,8 +44,8 @@ def flipped(completion):
         shape=c.shape[::-1],
         rows=c.cols,
         cols=c.rows,
-        row_covariance=c.col_covariance,
-        col_covariance=c.row_covariance,
+        row_covariances=c.col_covariances,
+        col_covariances=c.row_covariances,
     )
 
 
@@ -74,14 +77,14 @@ def test_the_noise_is_learnt_and_unneeded_factors_do_no_harm(noise):
     assert errors[1] < 1.2 * errors[0] < 0.05 * np.var(sim.truth)
 
 
-def of_quietness(quietness, draws):
-    """E log p(draws' noise | s) + E log p(s) - E log q(s), the parts with s alone, and the one more group's."""
-    k, shape, rate = quietness.strength, (quietness.strength + draws) / 2, (quietness.strength + quietness.errors) / 2
+def of_noise_precision(posterior, draws):
+    """E log p(draws' noise | s) + E log p(s) - E log q(s), the parts with s alone, and the pseudo-row's."""
+    k, shape, rate = posterior.strength, (posterior.strength + draws) / 2, (posterior.strength + posterior.errors) / 2
     q = stats.gamma(shape, scale=1 / rate[:-1])
     mean_log = digamma(shape) - np.log(rate[:-1])
     of_prior = (k / 2 - 1) * mean_log - k / 2 * q.mean() + k / 2 * np.log(k / 2) - gammaln(k / 2)
-    usual = k / 2 * np.log(k / 2) - gammaln(k / 2) - k / 2 * (1 + np.log(8) - digamma(8))
-    return np.sum(draws / 2 * mean_log + of_prior + q.entropy()) + usual
+    pseudo = k / 2 * np.log(k / 2) - gammaln(k / 2) - k / 2 * (1 + np.log(8) - digamma(8))
+    return np.sum(draws / 2 * mean_log + of_prior + q.entropy()) + pseudo
 
 
 def bound(obs, mean, rows, cols, noise):
@@ -93,17 +96,17 @@ def bound(obs, mean, rows, cols, noise):
     spread = spread + (x**2 * r + y**2 * s + s * r)[:, 1:].sum(axis=1)
     error = obs.counts * ((obs.unit.to_unit(obs.values) - fitted) ** 2 + spread + LEAST_NOISE)
     error += obs.unit.squared_error_to_unit(obs.scatter)
-    error *= rows.quietness.mean[i] * cols.quietness.mean[j]
+    error *= rows.noise_precision.mean[i] * cols.noise_precision.mean[j]
     total = -(error.sum() / noise + obs.n_draws * np.log(noise)) / 2
-    for side, own, across in ((rows, i, j), (cols, j, i)):
-        total += of_quietness(side.quietness, np.bincount(own, obs.counts))
-        seen = np.zeros((len(side.ids), len(side.link) - 1))
+    for q, own, across in ((rows, i, j), (cols, j, i)):
+        total += of_noise_precision(q.noise_precision, np.bincount(own, obs.counts))
+        seen = np.zeros((len(q.ids), len(q.implicit) - 1))
         seen[own, across] = 1.0
-        away = side.mean[:-1] - seen / np.sqrt(seen.sum(axis=1, keepdims=True)) @ side.link[:-1]
-        L = side.precision
-        total += (len(side.ids) + 1) * np.linalg.slogdet(L)[1] / 2 - 0.1 * np.trace(L) / 2
-        total -= np.einsum("ga,ab,gb->", away, L, away) / 2 + 3 * np.einsum("ha,ab,hb->", side.link, L, side.link) / 2
-        total += np.sum(np.log(side.variance[:-1]) - side.variance[:-1] * np.diag(L)) / 2
+        away = q.mean[:-1] - seen / np.sqrt(seen.sum(axis=1, keepdims=True)) @ q.implicit[:-1]
+        L = q.precision
+        total += (len(q.ids) + 1) * np.linalg.slogdet(L)[1] / 2 - 0.1 * np.trace(L) / 2
+        total -= np.einsum("ga,ab,gb->", away, L, away) / 2 + 3 * np.einsum("ha,ab,hb->", q.implicit, L, q.implicit) / 2
+        total += np.sum(np.log(q.variance[:-1]) - q.variance[:-1] * np.diag(L)) / 2
     return total
 
 
@@ -158,36 +161,36 @@ def test_everything_is_optimal_when_converged(repeated):
     done = BayesianFactorModel(rank=2, tol=1e-13, max_sweeps=20_000).fit(repeated)
     assert done.status is Status.CONVERGED
     for name in ("rows", "cols"):
-        side = getattr(done, name)
+        own = getattr(done, name)
 
-        def of(name=name, side=side, **changed):
-            sides = {"rows": done.rows, "cols": done.cols, name: replace(side, **changed)}
-            return bound(repeated, done.mean, sides["rows"], sides["cols"], done.noise)
+        def of(name=name, own=own, **changed):
+            both = {"rows": done.rows, "cols": done.cols, name: replace(own, **changed)}
+            return bound(repeated, done.mean, both["rows"], both["cols"], done.noise)
 
-        last = np.zeros(side.mean.shape[1])
+        last = np.zeros(own.mean.shape[1])
         for changed in (
             lambda mean, of=of, last=last: of(mean=np.vstack([mean, last])),
-            lambda link, of=of, last=last: of(link=np.vstack([link, last])),
+            lambda implicit, of=of, last=last: of(implicit=np.vstack([implicit, last])),
         ):
-            point = side.mean[:-1] if changed.__code__.co_varnames[0] == "mean" else side.link[:-1]
+            point = own.mean[:-1] if changed.__code__.co_varnames[0] == "mean" else own.implicit[:-1]
             assert max(map(abs, slopes(changed, point))) < 1e-3
-        symmetric = max(map(abs, slopes(lambda L, of=of: of(precision=(L + L.T) / 2), side.precision)))
+        symmetric = max(map(abs, slopes(lambda L, of=of: of(precision=(L + L.T) / 2), own.precision)))
         assert symmetric < 1e-3
     noises = [bound(repeated, done.mean, done.rows, done.cols, done.noise * factor) for factor in (0.9, 1.0, 1.1)]
     assert noises[1] == max(noises)
 
 
-def test_the_link_goes_to_its_ridge_regression(repeated, monkeypatch):
-    monkeypatch.setattr("surefill.completion.bayes.variational.LINK_STEPS", 12)
-    ascent = Ascent.of(repeated, 2, 1e-3, 0)
-    rows, (row_side, col_side) = ascent.init().rows, ascent.sides
-    B = np.zeros((len(rows.ids), len(rows.link) - 1))
+def test_implicit_factors_converge_to_their_ridge_regression(repeated, monkeypatch):
+    monkeypatch.setattr("surefill.completion.bayes.variational.IMPLICIT_STEPS", 12)
+    solver = VariationalSolver.of(repeated, 2, 1e-3, 0)
+    rows, (row_regression, col_regression) = solver.init().rows, (solver.rows, solver.cols)
+    B = np.zeros((len(rows.ids), len(rows.implicit) - 1))
     B[np.searchsorted(rows.ids, repeated.rows), np.searchsorted(repeated.by_col.ids, repeated.cols)] = 1
     B /= np.sqrt(B.sum(axis=1, keepdims=True))
-    link = np.linalg.solve(B.T @ B + 3 * np.eye(B.shape[1]), B.T @ rows.mean[:-1])
-    learned = row_side.learned(rows, col_side)
-    np.testing.assert_allclose(learned.link[:-1], link, atol=1e-9)
-    assert not learned.link[-1].any()
+    implicit = np.linalg.solve(B.T @ B + 3 * np.eye(B.shape[1]), B.T @ rows.mean[:-1])
+    learnt = row_regression.with_learnt_prior(rows, col_regression)
+    np.testing.assert_allclose(learnt.implicit[:-1], implicit, atol=1e-9)
+    assert not learnt.implicit[-1].any()
 
 
 @pytest.fixture(scope="module")
@@ -201,24 +204,24 @@ def uneven():
     return Observations(i, j, values[i, j], truth.shape, (-6, 6)), truth
 
 
-def test_noisy_rows_are_told_from_quiet_ones_and_columns_that_are_alike_stay_so(uneven):
+def test_noisy_rows_get_low_noise_precisions_and_equally_noisy_columns_stay_equal(uneven):
     seen, _ = uneven
     done = BayesianFactorModel(rank=2, tol=1e-5).fit(seen)
-    noise_of_rows = np.sqrt(done.unit.squared_error_from_unit(done.noise) / done.rows.quietness.mean[:-1])
+    noise_of_rows = np.sqrt(done.unit.squared_error_from_unit(done.noise) / done.rows.noise_precision.mean[:-1])
     assert noise_of_rows[0::2].mean() == pytest.approx(0.2, rel=0.15)
     assert noise_of_rows[1::2].mean() == pytest.approx(0.8, rel=0.15)
-    assert done.cols.quietness.strength > 20 * done.rows.quietness.strength
-    assert done.rows.quietness.mean[-1] == 1.0
+    assert done.cols.noise_precision.strength > 20 * done.rows.noise_precision.strength
+    assert done.rows.noise_precision.mean[-1] == 1.0
 
 
 def test_knowing_the_noise_of_rows_makes_better_factors(uneven):
     seen, truth = uneven
-    ascent = Ascent.of(seen, 2, 1e-5, 0)
+    solver = VariationalSolver.of(seen, 2, 1e-5, 0)
     errors = []
-    for alike in (True, False):
-        state = run(replace(ascent, alike=alike), max_steps=200).state
+    for equal_noise in (True, False):
+        state = run(replace(solver, equal_noise=equal_noise), max_steps=200).state
         fitted = state.rows.mean[:-1, 1:] @ state.cols.mean[:-1, 1:].T
-        fitted += state.rows.mean[:-1, :1] + state.cols.mean[:-1, 0] + ascent.mean
+        fitted += state.rows.mean[:-1, :1] + state.cols.mean[:-1, 0] + solver.mean
         errors.append(np.mean((seen.unit.from_unit(fitted) - truth) ** 2))
     assert errors[1] < 0.8 * errors[0]
 
@@ -228,17 +231,17 @@ def test_the_strength_is_the_one_the_bound_asks_for(k, seed):
     rng = np.random.default_rng(seed)
     draws = rng.integers(1, 60, 40).astype(float)
     errors = draws / rng.gamma(k / 2, 2 / k, 40)
-    quietness = Quietness.unknown(draws).after(errors)
+    noise_precision = NoisePrecision.unknown(draws).updated(errors)
     for _ in range(300):
-        quietness = quietness.with_best_strength()
-    best = evidence_of_strength(quietness)
+        noise_precision = noise_precision.with_best_strength()
+    best = evidence_of_strength(noise_precision)
     for factor in (0.9, 1.1):
-        assert evidence_of_strength(replace(quietness, strength=factor * quietness.strength)) <= best + 1e-4
+        assert evidence_of_strength(replace(noise_precision, strength=factor * noise_precision.strength)) <= best + 1e-4
 
 
-def evidence_of_strength(quietness):
+def evidence_of_strength(noise_precision):
     """The bound with the errors' part, which q minimises."""
-    return quietness.bound - quietness.mean[:-1] @ quietness.errors[:-1] / 2
+    return noise_precision.bound - noise_precision.mean[:-1] @ noise_precision.errors[:-1] / 2
 
 
 def test_variances_are_calibrated_on_data_from_the_model():
@@ -263,7 +266,7 @@ def test_unseen_rows_have_the_priors_variance_and_more_than_seen_ones(sim, fitte
     fewer = sim.observations.select(sim.observations.rows != 7)
     completion = BayesianFactorModel(rank=3).fit(fewer)
     cols = np.arange(50)
-    np.testing.assert_allclose(completion.row_covariance[-1], np.linalg.inv(completion.rows.precision))
+    np.testing.assert_allclose(completion.row_covariances.matrices[-1], np.linalg.inv(completion.rows.precision))
     unseen = completion.variance(np.full(50, 7), cols).mean()
     assert unseen > 3 * max(completion.variance(np.full(50, row), cols).mean() for row in seen)
     assert completion.at([7], [3]) == pytest.approx(completion.at([10**9], [3]))
@@ -279,36 +282,90 @@ def test_posterior_covariances_are_inverses_of_the_regressions(sim, fitted):
         entries = of[0] == 4
         f = other.mean[of[1][entries]].copy()
         f[:, 0] = 1
-        c, spread = seen.counts[entries] * other.quietness.mean[of[1][entries]], other.variance[of[1][entries]].copy()
-        c *= own.quietness.mean[4]
+        c, spread = (
+            seen.counts[entries] * other.noise_precision.mean[of[1][entries]],
+            other.variance[of[1][entries]].copy(),
+        )
+        c *= own.noise_precision.mean[4]
         spread[:, 0] = 0
         precision = ((f.T * c) @ f + np.diag(c @ spread)) / fitted.noise + own.precision
         np.testing.assert_allclose(covariances[4], np.linalg.inv(precision), rtol=1e-7, atol=1e-12)
-    best_diagonal = 1 / np.diag(np.linalg.inv(fitted.row_covariance[4]))
+    best_diagonal = 1 / np.diag(np.linalg.inv(fitted.row_covariances.matrices[4]))
     np.testing.assert_allclose(rows.variance[4], best_diagonal, rtol=1e-7)
-    np.testing.assert_array_equal(fitted.row_posterior(seen), fitted.row_covariance)
-    np.testing.assert_array_equal(fitted.col_posterior(seen), fitted.col_covariance)
+    np.testing.assert_array_equal(fitted.row_posterior(seen), fitted.row_covariances.matrices)
+    np.testing.assert_array_equal(fitted.col_posterior(seen), fitted.col_covariances.matrices)
 
 
 def test_the_variance_by_hand(fitted):
     (x, S), (y, T) = (
-        (fitted.rows.mean[7].copy(), fitted.row_covariance[7]),
-        (fitted.cols.mean[3].copy(), fitted.col_covariance[3]),
+        (fitted.rows.mean[7].copy(), fitted.row_covariances.matrices[7]),
+        (fitted.cols.mean[3].copy(), fitted.col_covariances.matrices[3]),
     )
     x[0] = y[0] = 1
     by_hand = (fitted.noise + y @ S @ y + x @ T @ x) * fitted.unit.half_width**2
     assert fitted.variance([7], [3])[0] == pytest.approx(by_hand, rel=1e-12)
 
 
+@pytest.fixture
+def passes(monkeypatch):
+    """One item for every pass over the observations that computes covariances."""
+    counted, inverses_of = [], GroupedRegression.inverses_of
+
+    def counting(self, *arguments):
+        counted.append(len(self.groups))
+        return inverses_of(self, *arguments)
+
+    monkeypatch.setattr(GroupedRegression, "inverses_of", counting)
+    return counted
+
+
+def test_covariances_are_computed_when_asked_for_and_once(sim, passes):
+    seen = sim.observations
+    completion = BayesianFactorModel(rank=3).fit(seen)
+    completion.at([0], [0]), completion.block([0, 1], [2]), completion.dense()
+    folded = completion.fold_in(seen.select(seen.rows < 9))
+    folded.dense()
+    assert passes == []
+    completion.variance([0], [0]), completion.variance([1], [1])
+    assert passes == [60, 50]
+    completion.row_posterior(seen), completion.col_posterior(seen)
+    assert passes == [60, 50]
+    folded.variance([0], [0])
+    assert passes == [60, 50, 9]
+
+
+def test_values_alone_need_no_covariances(sim, fitted, passes):
+    alone = BayesianFactorModel(rank=3).fit(sim.observations).values_only()
+    np.testing.assert_array_equal(alone.dense(), fitted.dense())
+    updated = alone.update(sim.observations, sim.observations.select([0]))
+    np.testing.assert_array_equal(alone.fold_in(sim.observations).dense(), fitted.fold_in(sim.observations).dense())
+    assert passes == []
+    for completion in (alone, updated):
+        with pytest.raises(InputError, match="kept for its values only"):
+            completion.variance([0], [0])
+
+
+def test_posterior_confidence_of_restarts_takes_two_passes(sim, passes):
+    completion = BayesianFactorModel(rank=3).fit(sim.observations)
+    confidence, _ = PosteriorVariance(n_restarts=2).fit(sim.observations, completion)
+    confidence.at([0], [0]), completion.variance([0], [0])
+    assert passes == [60, 50]
+
+
+def test_a_fit_can_be_pickled_before_its_covariances_are_computed(sim, fitted):
+    again = pickle.loads(pickle.dumps(BayesianFactorModel(rank=3).fit(sim.observations)))
+    np.testing.assert_array_equal(again.variance([0, 3], [2, 4]), fitted.variance([0, 3], [2, 4]))
+
+
 def test_folding_in_a_fitted_row_returns_that_row(sim, fitted):
     again = fitted.fold_in(sim.observations)
     np.testing.assert_allclose(again.rows.mean, fitted.rows.mean, atol=1e-5)
-    np.testing.assert_allclose(again.rows.quietness.mean, fitted.rows.quietness.mean, rtol=0.01)
-    np.testing.assert_allclose(again.row_covariance, fitted.row_covariance, rtol=0.01, atol=1e-5)
+    np.testing.assert_allclose(again.rows.noise_precision.mean, fitted.rows.noise_precision.mean, rtol=0.01)
+    np.testing.assert_allclose(again.row_covariances.matrices, fitted.row_covariances.matrices, rtol=0.01, atol=1e-5)
     one = sim.observations.select(sim.observations.rows == 7)
     alone = fitted.fold_in(one)
     np.testing.assert_allclose(alone.block([7], range(50)), again.block([7], range(50)), atol=1e-12)
-    np.testing.assert_array_equal(alone.cols.link, fitted.cols.link[[7, -1]])
+    np.testing.assert_array_equal(alone.cols.implicit, fitted.cols.implicit[[7, -1]])
 
 
 def test_a_new_row_is_predicted_nearly_as_well_as_a_fitted_one(sim):
@@ -353,7 +410,9 @@ def test_after_an_update_its_rows_are_optimal_given_the_columns(sim):
     updated = BayesianFactorModel(rank=3).fit(train).update(sim.observations, left_out)
     folded = updated.fold_in(left_out)
     np.testing.assert_allclose(updated.rows.mean[folded.rows.ids], folded.rows.mean[:-1], atol=1e-12)
-    np.testing.assert_allclose(updated.row_covariance[folded.rows.ids], folded.row_covariance[:-1], atol=1e-12)
+    np.testing.assert_allclose(
+        updated.row_covariances.matrices[folded.rows.ids], folded.row_covariances.matrices[:-1], atol=1e-12
+    )
 
 
 def test_which_cells_were_seen_tells_of_a_row_before_any_value_does():
@@ -364,13 +423,13 @@ def test_which_cells_were_seen_tells_of_a_row_before_any_value_does():
     i, j = np.nonzero(shown)
     values = np.clip(likes + rng.normal(0, 1.0, likes.shape), -5, 5)
     completion = BayesianFactorModel(rank=2).fit(Observations(i, j, values[i, j], likes.shape, (-5, 5)))
-    blind = replace(completion, rows=replace(completion.rows, link=np.zeros_like(completion.rows.link)))
+    blind = replace(completion, rows=replace(completion.rows, implicit=np.zeros_like(completion.rows.implicit)))
     for parity in (0, 1):
         cols = np.arange(parity, 60, 4)
         newcomer = Observations([0] * len(cols), cols, np.zeros(len(cols)), (1, 60), (-5, 5))
-        expected, unlinked = (c.fold_in(newcomer).dense()[0] for c in (completion, blind))
+        expected, without_implicit = (c.fold_in(newcomer).dense()[0] for c in (completion, blind))
         assert np.corrcoef(expected, likes[parity])[0, 1] > 0.75
-        assert np.corrcoef(unlinked, likes[parity])[0, 1] < 0.5
+        assert np.corrcoef(without_implicit, likes[parity])[0, 1] < 0.5
 
 
 def test_values_and_variances_are_in_the_users_units():
@@ -449,7 +508,7 @@ def test_loop_states_are_reported(sim):
     seen = []
     assert BayesianFactorModel(rank=3, max_sweeps=2).fit(sim.observations, seen.append).status is Status.STEP_LIMIT
     assert len(seen) == 3
-    outcome = run(Ascent.of(sim.observations, 3, 0.0, 0), max_steps=2)
+    outcome = run(VariationalSolver.of(sim.observations, 3, 0.0, 0), max_steps=2)
     assert (outcome.status, outcome.steps) == (Status.STEP_LIMIT, 2)
     assert BayesianFactorModel(rank=3).fit(sim.observations).status is Status.CONVERGED
 
@@ -476,11 +535,11 @@ def test_parts_that_do_not_fit_together_are_refused(fitted):
     with pytest.raises(InputError, match="sorted ids and finite tables"):
         replace(fitted.rows, ids=fitted.rows.ids[::-1])
     with pytest.raises(InputError, match="sorted ids and finite tables"):
-        replace(fitted.rows, quietness=Quietness.unknown(np.ones(3)))
+        replace(fitted.rows, noise_precision=NoisePrecision.unknown(np.ones(3)))
     with pytest.raises(InputError, match="strength above 0"):
-        replace(fitted.rows.quietness, strength=0.0)
+        replace(fitted.rows.noise_precision, strength=0.0)
     with pytest.raises(InputError, match="at least 0"):
-        replace(fitted.rows.quietness, errors=-fitted.rows.quietness.errors)
+        replace(fitted.rows.noise_precision, errors=-fitted.rows.noise_precision.errors)
 
 
 def test_error_and_calibration_on_the_first_official_fold_of_movielens(data_folder):

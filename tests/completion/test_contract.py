@@ -30,8 +30,8 @@ class TestBayesianFactorModel(CompletionContract):
 
 
 class TestMaxNormCompletion(CompletionContract):
-    algorithm = MaxNormCompletion(K=1.0, centre=True, tolerance=1e-2)
-    bad_parameters = {"K": 0, "rank": 0, "tolerance": -1, "method": "x", "random_state": -1}
+    algorithm = MaxNormCompletion(K=1.0, centre=True, tol=1e-2)
+    bad_parameters = {"K": 0, "rank": 0, "tol": -1, "method": "x", "random_state": -1}
 
 
 class TestSoftImpute(CompletionContract):

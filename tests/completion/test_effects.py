@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from surefill.completion.effects import Effects, positions, take_off
-from surefill.completion.grouped_regression import Side
+from surefill.completion.effects import Effects, positions, subtract_effects
+from surefill.completion.grouped_regression import GroupedRegression
 from surefill.data import Observations
 
 
@@ -42,10 +42,10 @@ def test_taking_off_finds_the_effects_of_fitted_rows_again():
     seen = Observations(rng.integers(2, 8, 60), rng.integers(1, 6, 60), rng.normal(size=60), (8, 6))
     effects = Effects.of(seen, "effects", "")
     _, fixed = effects.beside(np.zeros((6, 0)), np.zeros((5, 0)))
-    side = Side.of_rows(seen, seen.by_col.ids, seen.values - effects.offset)
-    found, rest = take_off(side, fixed, has_effects=True)
+    regression = GroupedRegression.of_rows(seen, seen.by_col.ids, seen.values - effects.offset)
+    found, rest = subtract_effects(regression, fixed, has_effects=True)
     np.testing.assert_allclose(found, effects.rows, atol=1e-9)
     np.testing.assert_allclose(rest, (seen.values - effects.at(*positions(seen)))[seen.by_row.order], atol=1e-9)
-    none, rest = take_off(side, fixed, has_effects=False)
+    none, rest = subtract_effects(regression, fixed, has_effects=False)
     assert not none.any()
-    np.testing.assert_allclose(rest, side.target - effects.cols[side.other])
+    np.testing.assert_allclose(rest, regression.target - effects.cols[regression.other])

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from surefill.completion import Completion, CompletionAlgorithm, FactorModel
-from surefill.completion.factor.factor_model import Alternation
+from surefill.completion.factor.factor_model import AlternatingLeastSquares
 from surefill.data import Observations, split_rows
 from surefill.datasets import load_movielens, make_low_rank
 from surefill.errors import InputError
@@ -192,9 +192,11 @@ def test_a_start_lends_its_rows_to_the_same_rows(sim):
     seen = sim.observations
     fitted = FactorModel(rank=3, penalty=0.2).fit(seen)
     fewer = seen.select(~np.isin(seen.rows, [0, 7]))
-    lent = Alternation(fewer, 3, 0.2, 1e-3, 0, fitted).init().row_solution
-    np.testing.assert_array_equal(lent[:-1], np.delete(fitted.row_solution[:-1], [0, 7], axis=0))
-    more = Alternation(seen, 3, 0.2, 1e-3, 0, FactorModel(rank=3, penalty=0.2).fit(fewer)).init().row_solution
+    reindexed = AlternatingLeastSquares(fewer, 3, 0.2, 1e-3, 0, fitted).init().row_solution
+    np.testing.assert_array_equal(reindexed[:-1], np.delete(fitted.row_solution[:-1], [0, 7], axis=0))
+    more = (
+        AlternatingLeastSquares(seen, 3, 0.2, 1e-3, 0, FactorModel(rank=3, penalty=0.2).fit(fewer)).init().row_solution
+    )
     assert not more[[0, 7]].any()
     assert more[1].any()
 
@@ -205,7 +207,7 @@ def test_too_few_cells_to_choose_from_take_the_default():
 
 
 def test_loop_states_are_reported(sim):
-    outcome = run(Alternation(sim.observations, 3, 0.3, 0.0, 0), max_steps=2)
+    outcome = run(AlternatingLeastSquares(sim.observations, 3, 0.3, 0.0, 0), max_steps=2)
     assert (outcome.status, outcome.steps) == (Status.STEP_LIMIT, 2)
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from surefill import InputError, Observations, PartialCompleter, load, max_norm
 from surefill.completion import Completion, CompletionAlgorithm, MaxNormCompletion
 from surefill.completion.max_norm.max_norm_fit import ball_regression
-from surefill.completion.max_norm.max_norm_loss import BoundedLoss, Risk
+from surefill.completion.max_norm.max_norm_loss import BoundedLoss, EmpiricalRisk
 from surefill.datasets import make_low_rank
 from surefill.loop import Status
 
@@ -37,7 +37,7 @@ def factors_prove_membership(fit):
 @pytest.mark.parametrize("seed", [0, 1])
 def test_agreement_with_the_conic_program(K, seed):
     seen = draw(seed)
-    fit = MaxNormCompletion(K=K, tolerance=1e-4).fit(seen)
+    fit = MaxNormCompletion(K=K, tol=1e-4).fit(seen)
     conic = MaxNormCompletion(K=K, method="conic").fit(seen)
     assert conic.relative_gap <= 1e-4
     assert fit.objective == pytest.approx(conic.objective, rel=1e-4)
@@ -51,8 +51,8 @@ def test_agreement_with_the_conic_program(K, seed):
 
 def test_the_box_binds_and_not_only_where_something_was_seen():
     seen = draw(0)
-    fit = MaxNormCompletion(K=2.0, tolerance=1e-4).fit(seen)
-    free = MaxNormCompletion(K=2.0, tolerance=1e-4, centre=True).fit(seen)
+    fit = MaxNormCompletion(K=2.0, tol=1e-4).fit(seen)
+    free = MaxNormCompletion(K=2.0, tol=1e-4, centre=True).fit(seen)
     inside = fit.left @ fit.right.T
     unseen = np.isnan(seen.dense())
     assert (np.abs(inside[:-1, :-1]) > 0.99)[unseen].any()
@@ -63,12 +63,12 @@ def test_the_box_binds_and_not_only_where_something_was_seen():
 @pytest.mark.parametrize("penalty", [0.3, 0.1, 0.05])
 def test_the_penalised_form_agrees_with_the_conic_program_and_with_its_own_k(penalty):
     seen = draw(2)
-    fit = MaxNormCompletion(penalty=penalty, tolerance=1e-4).fit(seen)
+    fit = MaxNormCompletion(penalty=penalty, tol=1e-4).fit(seen)
     conic = MaxNormCompletion(penalty=penalty, method="conic").fit(seen)
     assert fit.objective == pytest.approx(conic.objective, rel=1e-4)
     assert fit.relative_gap <= 1e-4
     assert fit.objective == pytest.approx(risk_of(fit, seen) + penalty * fit.K, rel=1e-9)
-    limited = MaxNormCompletion(K=fit.K, tolerance=1e-4).fit(seen)
+    limited = MaxNormCompletion(K=fit.K, tol=1e-4).fit(seen)
     assert limited.objective + penalty * fit.K == pytest.approx(fit.objective, rel=3e-4)
     factors_prove_membership(fit)
 
@@ -78,8 +78,8 @@ def test_fits_to_values_that_differ_by_rounding_are_as_near_as_their_gaps_say(K)
     """The loss is a squared distance, so sum_S w_x (M_x - M*_x)^2 <= gap for every member M and the best one M*."""
     seen = draw(4, n_draws=300)
     rounded = np.clip(seen.values * (1 + 1e-15 * np.random.default_rng(0).normal(size=len(seen))), -1, 1)
-    here = MaxNormCompletion(K=K, tolerance=1e-2).fit(seen)
-    there = MaxNormCompletion(K=K, tolerance=1e-2).fit(replace(seen, values=rounded))
+    here = MaxNormCompletion(K=K, tol=1e-2).fit(seen)
+    there = MaxNormCompletion(K=K, tol=1e-2).fit(replace(seen, values=rounded))
     apart = np.sqrt(seen.weights @ (here.at(seen.rows, seen.cols) - there.at(seen.rows, seen.cols)) ** 2)
     assert apart <= np.sqrt(here.gap) + np.sqrt(there.gap) + 1e-9
 
@@ -107,7 +107,7 @@ def test_no_member_of_the_class_beats_the_lower_bound():
 @settings(max_examples=20)
 def test_the_bound_is_the_best_scaling_of_the_dual(seed, K, dual, box):
     seen, rng = draw(seed, (6, 5), 20), np.random.default_rng(seed)
-    risk = Risk.of(seen, seen.values, K, None, True)
+    risk = EmpiricalRisk.of(seen, seen.values, K, None, True)
     residual = rng.normal(size=len(seen))
     a, b = 2 * risk.weight @ (residual * risk.target), risk.weight @ residual**2
     grid = np.linspace(0, 5, 20001)
@@ -124,7 +124,7 @@ def test_a_sign_matrix_of_rank_one_is_recovered_where_it_was_drawn():
     truth = np.outer(rng.choice([-1, 1], 40), rng.choice([-1, 1], 30)).astype(float)
     cells = rng.choice(20 * 30, 350, replace=False)
     seen = Observations(cells // 30, cells % 30, truth[cells // 30, cells % 30], (40, 30), (-1, 1))
-    fit = MaxNormCompletion(K=1.0, tolerance=1e-4).fit(seen)
+    fit = MaxNormCompletion(K=1.0, tol=1e-4).fit(seen)
     assert np.abs(fit.dense()[:20] - truth[:20]).max() < 0.05
     assert fit.status is Status.CONVERGED
     np.testing.assert_array_equal(fit.dense()[20:], 0)
@@ -144,7 +144,7 @@ def test_a_rank_is_kept_and_bounded_by_the_convex_class():
 @settings(max_examples=8)
 def test_signs_and_names_of_rows_carry_over_to_predictions(signs, order):
     seen, signs, order = draw(5, (12, 9), 80), np.array(signs), np.array(order)
-    model = MaxNormCompletion(K=0.8, tolerance=1e-8)
+    model = MaxNormCompletion(K=0.8, tol=1e-8)
     turned = Observations(
         order[seen.rows], seen.cols, signs[seen.rows] * seen.values, (12, 9), (-1, 1), counts=seen.counts
     )
@@ -198,7 +198,7 @@ def test_k_is_chosen_on_held_out_cells_within_the_time():
 
 def test_fold_in_of_a_fitted_row_returns_that_row():
     seen = draw(9)
-    for model in (MaxNormCompletion(K=0.5, tolerance=1e-8), MaxNormCompletion(K=0.3, tolerance=1e-8, centre=True)):
+    for model in (MaxNormCompletion(K=0.5, tol=1e-8), MaxNormCompletion(K=0.3, tol=1e-8, centre=True)):
         fit = model.fit(seen)
         np.testing.assert_allclose(fit.fold_in(seen).dense(), fit.dense(), atol=5e-3)
 
@@ -222,9 +222,9 @@ def test_ball_regression_is_optimal(seed, K):
 
 def test_gradients_by_differences_at_listed_cells():
     seen, rng = draw(0, (6, 5), 20), np.random.default_rng(0)
-    loss = BoundedLoss(Risk.of(seen, seen.values, 2.0, None, True))
+    loss = BoundedLoss(EmpiricalRisk.of(seen, seen.values, 2.0, None, True))
     U, V = rng.normal(size=(6, 3)), rng.normal(size=(5, 3))
-    largest = loss.move_box(U, V, 2.0) if loss(U, V, 2.0) else 0
+    largest = loss.update_box(U, V, 2.0) if loss(U, V, 2.0) else 0
     assert largest == pytest.approx(2 * np.abs(U @ V.T).max())
     assert len(loss.rows) > len(seen)
     value, dU, dV, in_K = loss(U, V, 2.0)
@@ -261,7 +261,7 @@ def test_protocols_seeds_and_storage(tmp_path):
         ({"rank": 0}, "rank"),
         ({"rank": 2, "method": "conic"}, "rank"),
         ({"method": "guess"}, "method"),
-        ({"tolerance": -1}, "tolerance"),
+        ({"tol": -1}, "tol"),
         ({"time_limit": 0}, "time_limit"),
         ({"random_state": -1}, "random_state"),
     ],

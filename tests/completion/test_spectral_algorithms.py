@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 from surefill.completion import IterativeSVD, SoftImpute, TraceNormCompletion
 from surefill.completion.effects import Effects
-from surefill.completion.spectral.alternating_least_squares import SoftAlternation
-from surefill.completion.spectral.proximal_gradient import SpectralDescent, Spectrum
+from surefill.completion.spectral.alternating_least_squares import SoftImputeALS
+from surefill.completion.spectral.proximal_gradient import FittedSVD, ProximalGradient
 from surefill.completion.spectral.shrinkage import RankLimit, SoftThreshold, TraceBall
 from surefill.completion.spectral.spectral_algorithm import _extended
-from surefill.completion.spectral.squared_loss import Sample
-from surefill.completion.spectral.trace_norm import solve_conic
+from surefill.completion.spectral.squared_loss import SquaredLoss
+from surefill.completion.spectral.trace_norm import solve_trace_conic
 from surefill.data import Observations, split_entries
 from surefill.datasets import make_low_rank
 from surefill.loop import Status, run
@@ -40,7 +40,7 @@ def objective(seen, M, penalty, offset=0.0):
 def test_soft_impute_agrees_with_the_conic_solver(method, penalty):
     seen = low_rank_sample(3, (14, 11), 120)
     completion = SoftImpute(penalty, method=method, centre="none", tol=1e-6, max_steps=5000).fit(seen)
-    reference = solve_conic(Sample(seen, Effects.of(seen, "none", "")), SoftThreshold(penalty))
+    reference = solve_trace_conic(SquaredLoss(seen, Effects.of(seen, "none", "")), SoftThreshold(penalty))
     ours, theirs = (objective(seen, M, penalty) for M in (product(completion), reference))
     assert ours == pytest.approx(theirs, rel=1e-5)
     assert completion.gap.objective == pytest.approx(ours, rel=1e-9)
@@ -73,8 +73,8 @@ def test_cutting_to_the_box_loses_nothing_against_the_paper_s_class():
     tau = 0.7 * float(np.linalg.norm(truth, "nuc"))
     completion = TraceNormCompletion(tau=tau, tol=1e-6, max_steps=3000).fit(seen)
     assert np.abs(product(completion)).max() > 1.15
-    sample = Sample(seen, Effects.of(seen, "none", "", zero=seen.unit.centre), seen.unit.half_width)
-    boxed = solve_conic(sample, TraceBall(tau), box=True)
+    squared_loss = SquaredLoss(seen, Effects.of(seen, "none", "", zero=seen.unit.centre), seen.unit.half_width)
+    boxed = solve_trace_conic(squared_loss, TraceBall(tau), box=True)
     of_class = np.average((seen.unit.to_unit(seen.values) - boxed[seen.rows, seen.cols]) ** 2, weights=seen.counts)
     cut = seen.unit.to_unit(completion.at(seen.rows, seen.cols))
     assert np.average((seen.unit.to_unit(seen.values) - cut) ** 2, weights=seen.counts) <= of_class * (1 + 1e-5)
@@ -123,11 +123,11 @@ def test_alternation_lets_in_as_many_directions_as_the_answer_needs():
 
 def test_new_directions_are_orthogonal_to_those_there():
     seen = low_rank_sample(0, noise=0.5)
-    sample = Sample(seen, Effects.of(seen, "none", ""))
-    solver = SoftAlternation(sample, SoftThreshold(0.3), 1e-3, 25)
-    start = solver.spectrum(run(solver, max_steps=3).state)
+    squared_loss = SquaredLoss(seen, Effects.of(seen, "none", ""))
+    solver = SoftImputeALS(squared_loss, SoftThreshold(0.3), 1e-3, 25)
+    start = solver.solution(run(solver, max_steps=3).state)
     few = replace(start, left=start.left[:, :2], values=start.values[:2], right=start.right[:, :2])
-    grown = SoftAlternation(sample, SoftThreshold(0.3), 1e-3, 25, start=few).init()
+    grown = SoftImputeALS(squared_loss, SoftThreshold(0.3), 1e-3, 25, start=few).init()
     assert len(grown.values) > 2
     for vectors in (grown.left, grown.right):
         np.testing.assert_allclose(vectors.T @ vectors, np.eye(len(grown.values)), atol=1e-8)
@@ -168,14 +168,14 @@ def test_a_vanishing_penalty_interpolates():
 
 def test_warm_starts_reach_what_cold_ones_do():
     seen = low_rank_sample(4)
-    sample = Sample(seen, Effects.of(seen, "mean", ""))
+    squared_loss = SquaredLoss(seen, Effects.of(seen, "mean", ""))
     start = None
     for penalty in (2.0, 1.0, 0.5):
-        solver = SpectralDescent(sample, SoftThreshold(penalty), 1e-7, 25, start=start)
+        solver = ProximalGradient(squared_loss, SoftThreshold(penalty), 1e-7, 25, start=start)
         outcome = run(solver, max_steps=2000)
-        start = solver.spectrum(outcome.state)
+        start = solver.solution(outcome.state)
         warm_steps = outcome.steps
-    cold = run(SpectralDescent(sample, SoftThreshold(0.5), 1e-7, 25), max_steps=2000)
+    cold = run(ProximalGradient(squared_loss, SoftThreshold(0.5), 1e-7, 25), max_steps=2000)
     assert start.objective == pytest.approx(cold.state.now.objective, rel=1e-6)
     assert warm_steps <= cold.steps
 
@@ -236,7 +236,7 @@ def test_a_rank_limit_that_binds_shows_in_the_gap():
 @given(st.floats(0.01, 100), st.lists(st.floats(0, 50), min_size=1, max_size=8))
 def test_the_ball_projects(tau, values):
     s = np.sort(values)[::-1]
-    projected = TraceBall(tau).apply(s, 1.0)
+    projected = TraceBall(tau).prox(s, 1.0)
     assert projected.sum() <= tau * (1 + 1e-9)
     assert np.all(projected <= s + 1e-12)
     if s.sum() > tau:
@@ -251,16 +251,16 @@ def test_the_ball_projects(tau, values):
 def test_every_lower_bound_is_one(seed, penalty):
     """At any matrix, not only at the solution, the dual values lie below every primal one."""
     seen = low_rank_sample(seed % 7, (9, 8), 50)
-    sample = Sample(seen, Effects.of(seen, "none", ""))
+    squared_loss = SquaredLoss(seen, Effects.of(seen, "none", ""))
     rng = np.random.default_rng(seed)
     A, B, N = rng.normal(size=(9, 2)), rng.normal(size=(8, 2)), rng.normal(size=(9, 8)) * rng.uniform(0, 1)
-    E = sample.residual(A, B)
-    sigma = float(np.linalg.norm(sample.matrix(E).toarray(), 2))
+    E = squared_loss.residual(A, B)
+    sigma = float(np.linalg.norm(squared_loss.matrix(E).toarray(), 2))
     norm = np.linalg.norm(N, "nuc")
     loss = objective(seen, N, 0.0)
-    assert SoftThreshold(penalty).lower_bound(sample, E, sigma) <= loss + penalty * norm + 1e-9
-    assert TraceBall(norm).lower_bound(sample, E, sigma) <= loss + 1e-9
-    assert RankLimit(2).lower_bound(sample, E, sigma) == 0.0
+    assert SoftThreshold(penalty).lower_bound(squared_loss, E, sigma) <= loss + penalty * norm + 1e-9
+    assert TraceBall(norm).lower_bound(squared_loss, E, sigma) <= loss + 1e-9
+    assert RankLimit(2).lower_bound(squared_loss, E, sigma) == 0.0
 
 
 def test_too_few_cells_to_choose_from_take_a_default():
@@ -293,10 +293,16 @@ def test_the_fit_at_a_chosen_penalty_starts_from_the_paths_own():
 def test_a_fit_of_a_part_is_placed_by_its_rows_and_columns_and_zero_where_the_part_has_none():
     seen = make_low_rank((8, 6), rank=2, n_draws=60, random_state=0).observations
     part = seen.select((seen.rows != 2) & (seen.cols != 0))
-    samples = [Sample(obs, Effects.of(obs, "none", "SoftImpute"), scale) for obs, scale in ((part, 2.0), (seen, 4.0))]
+    losses = [SquaredLoss(obs, Effects.of(obs, "none", ""), scale) for obs, scale in ((part, 2.0), (seen, 4.0))]
     rng = np.random.default_rng(0)
-    found = Spectrum(rng.normal(size=(7, 2)), np.array([3.0, 1.0]), rng.normal(size=(5, 2)), np.empty(0), 0.0)
-    placed = _extended(found, *samples)
+    found = FittedSVD(rng.normal(size=(7, 2)), np.array([3.0, 1.0]), rng.normal(size=(5, 2)), np.empty(0), 0.0)
+    placed = _extended(found, *losses)
     expected = np.zeros((8, 6))
     expected[np.ix_(part.by_row.ids, part.by_col.ids)] = 2 * (found.left * found.values) @ found.right.T
     np.testing.assert_allclose(4 * (placed.left * placed.values) @ placed.right.T, expected, atol=1e-12)
+
+
+def test_the_chosen_parameter_goes_by_its_own_name():
+    seen = make_low_rank((12, 10), rank=1, n_draws=90, random_state=0).observations
+    assert TraceNormCompletion(tau=3.0).fit(seen).chosen == {"tau": 3.0}
+    assert TraceNormCompletion(penalty=0.5).fit(seen).chosen == {"penalty": 0.5}

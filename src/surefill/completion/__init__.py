@@ -1,17 +1,16 @@
 """Full completion: algorithms that predict every entry, trusted or not (the paper's FC)."""
 
-from surefill.completion.base import Completion, CompletionAlgorithm
+from surefill.completion.base import Completion, CompletionAlgorithm, OptimalityGap
 from surefill.completion.bayes.bayesian_completion import BayesianFactorCompletion
 from surefill.completion.bayes.bayesian_model import BayesianFactorModel
 from surefill.completion.external import ExternalCompletion, TableCompletion
 from surefill.completion.factor.factor_completion import FactorCompletion
 from surefill.completion.factor.factor_model import FactorModel
-from surefill.completion.factored_completion import Factored
+from surefill.completion.factored_completion import FactoredCompletion
 from surefill.completion.losses import confidence_loss, distribution_loss, sample_loss
 from surefill.completion.low_rank_completion import LowRankCompletion
 from surefill.completion.max_norm.max_norm_completion import MaxNormCompletion
 from surefill.completion.max_norm.max_norm_fit import MaxNormFit
-from surefill.completion.optimality_gap import OptimalityGap
 from surefill.completion.spectral.iterative_svd import IterativeSVD
 from surefill.completion.spectral.soft_impute import SoftImpute
 from surefill.completion.spectral.trace_norm import TraceNormCompletion
@@ -24,7 +23,7 @@ __all__ = [
     "ExternalCompletion",
     "FactorCompletion",
     "FactorModel",
-    "Factored",
+    "FactoredCompletion",
     "IterativeSVD",
     "LowRankCompletion",
     "MaxNormCompletion",

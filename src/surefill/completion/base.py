@@ -1,16 +1,17 @@
-"""What a completion is and what makes one."""
+"""What a completion is, what makes one, and how far from optimal it may be."""
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+from dataclasses import dataclass
+from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from surefill.completion.optimality_gap import OptimalityGap
 from surefill.data import Observations
 from surefill.loop import ProgressCallback, Status
 from surefill.notebook import card
+from surefill.registry import storable
 
 
 @runtime_checkable
@@ -66,8 +67,51 @@ class CompletionAlgorithm(Protocol):
         ...
 
 
+Standing = Literal["proved", "probable", "searched"]
+
+
+@storable
+@dataclass(frozen=True)
+class OptimalityGap:
+    """How far a fitted matrix is from the optimum: lower_bound <= optimum <= objective, its own value.
+
+    ``standing`` is "proved", "probable" (it fails for one random start of Lanczos in 10^9) or "searched": no bound
+    but 0 is known.
+
+    Examples
+    --------
+    >>> gap = OptimalityGap(objective=2.0, lower_bound=1.9, standing="proved")
+    >>> round(gap.absolute, 3), round(gap.relative, 3)
+    (0.1, 0.05)
+    """
+
+    objective: float
+    lower_bound: float
+    standing: Standing
+
+    @property
+    def absolute(self) -> float:
+        """objective - lower_bound."""
+        return max(0.0, self.objective - self.lower_bound)
+
+    @property
+    def relative(self) -> float:
+        """The gap as a share of the objective."""
+        return self.absolute / self.objective if self.objective > 0 else 0.0
+
+    @property
+    def sentence(self) -> str:
+        """What is known, in words."""
+        if self.standing == "searched":
+            return f"The objective is {self.objective:.6g}; the problem is not convex and no bound is known."
+        sure = "proved to be" if self.standing == "proved" else "but for chance below 10^-9,"
+        return (
+            f"The objective {self.objective:.6g} is {sure} at most {100 * self.relative:.2g}% above the least possible."
+        )
+
+
 def completion_card(completion: object, shape: tuple[int, int]) -> str:
-    """Its size, how it was found, and that its values alone promise nothing."""
+    """A completion as notebooks show it: size, how it was found, and that its values alone promise nothing."""
     facts: dict[str, object] = {"rows": shape[0], "columns": shape[1]}
     rank, gap, status = (getattr(completion, name, None) for name in ("rank", "gap", "status"))
     if rank is not None:

@@ -1,4 +1,4 @@
-"""What rows and columns have in common, taken off before a low-rank fit: nothing, a mean, or additive effects."""
+"""The additive part that is taken off before a low-rank fit: nothing, a mean, or a mean and row and column effects."""
 
 from __future__ import annotations
 
@@ -9,16 +9,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefill.arrays import Array
-from surefill.completion.grouped_regression import Side
+from surefill.completion.grouped_regression import GroupedRegression
 from surefill.data import Observations
 from surefill.errors import invalid_parameter
 
 Centre = Literal["none", "mean", "effects"]
 
 SHRINKAGE = 5.0
-"""Draws that an effect of zero is worth: a row seen five times gets half of its own mean."""
+"""Pseudo-draws of an effect of zero: a row seen five times gets half of its own mean. A convention of recommenders."""
 
-SWEEPS = 100
+MAX_SWEEPS = 100
+"""Most sweeps over columns and rows; shrinkage makes each a contraction."""
+
+EFFECTS_TOL = 1e-10
+"""Stop once no effect moves by more than this share of the largest residual."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,22 +69,22 @@ def _additive(observations: Observations, r: Array) -> tuple[Array, Array]:
     i, j = positions(observations)
     b, c = np.zeros(len(observations.by_row) + 1), np.zeros(len(observations.by_col) + 1)
     counts, scale = observations.counts, float(np.abs(r).max())
-    for _ in range(SWEEPS):
+    for _ in range(MAX_SWEEPS):
         before = b
         c = shrunken_means(j, r - b[i], counts, len(c))
         b = shrunken_means(i, r - c[j], counts, len(b))
-        if np.abs(b - before).max() <= 1e-10 * scale:
+        if np.abs(b - before).max() <= EFFECTS_TOL * scale:
             break
     return b, c
 
 
-def take_off(side: Side, fixed: Array, has_effects: bool) -> tuple[Array, Array]:
-    """The effects of a side's groups and the targets less the effects of both sides, the other's as in ``fixed``."""
-    target, effects = side.target - fixed[side.other, 0], np.zeros(len(side.groups) + 1)
+def subtract_effects(regression: GroupedRegression, fixed: Array, has_effects: bool) -> tuple[Array, Array]:
+    """The groups' own effects, given the others' in ``fixed``, and the targets less both."""
+    target, effects = regression.target - fixed[regression.other, 0], np.zeros(len(regression.groups) + 1)
     if not has_effects:
         return effects, target
-    group = np.repeat(np.arange(len(side.groups)), side.groups.sizes)
-    effects = shrunken_means(group, target, side.weight, len(effects))
+    group = np.repeat(np.arange(len(regression.groups)), regression.groups.sizes)
+    effects = shrunken_means(group, target, regression.weight, len(effects))
     return effects, target - effects[group]
 
 

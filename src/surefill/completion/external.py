@@ -1,4 +1,4 @@
-"""Completions that outside predictors give: by a function, by a table, or by an imputer."""
+"""Completions that external predictors give: by a function, by a table, or by an imputer."""
 
 from __future__ import annotations
 
@@ -11,27 +11,26 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from surefill.completion.base import Completion, completion_card
+from surefill.completion.base import Completion, OptimalityGap, completion_card
 from surefill.completion.effects import Effects
 from surefill.completion.low_rank_completion import LowRankCompletion
-from surefill.completion.optimality_gap import OptimalityGap
 from surefill.data import Observations
 from surefill.errors import InputError, invalid_parameter
 from surefill.loop import ProgressCallback, Status
 from surefill.registry import storable
 
-Predict = Callable[[NDArray[Any], NDArray[Any]], Any]
+Predictor = Callable[[NDArray[Any], NDArray[Any]], Any]
 
 
 @dataclass(frozen=True)
-class Features:
-    """What a regressor sees of a cell."""
+class CellFeatures:
+    """The features of a cell that a regressor is given."""
 
     kind: Any
     shape: tuple[int, int]
 
     def __call__(self, rows: NDArray[Any], cols: NDArray[Any]) -> Any:
-        """One line per cell: the user's own, the two ids, or a one for its row and a one for its column."""
+        """One line per cell: the user's own, the two ids, or one-hot, a one for its row and a one for its column."""
         if callable(self.kind):
             return self.kind(rows, cols)
         if self.kind == "ids":
@@ -41,8 +40,8 @@ class Features:
         return sparse.csr_matrix((np.ones(2 * size), where, np.arange(0, 2 * size + 1, 2)), shape=(size, m + n))
 
 
-class Cells(ABC):
-    """``block`` and ``dense`` from ``at``, for what is known one cell at a time."""
+class CellwiseCompletion(ABC):
+    """A completion that is asked one cell at a time: ``block`` and ``dense`` from ``at``."""
 
     fallback: LowRankCompletion
 
@@ -69,10 +68,13 @@ class Cells(ABC):
 
 
 @dataclass(frozen=True, eq=False)
-class OutsideCompletion(Cells):
-    """The values of a function, cut to the bounds; other rows by ``fallback``. Cannot be saved: it holds a function."""
+class FunctionCompletion(CellwiseCompletion):
+    """The values of a function, clipped to the bounds; other rows by ``fallback``.
 
-    predict: Predict
+    Not storable: it holds a function.
+    """
+
+    predict: Predictor
     fallback: LowRankCompletion
 
     def at(self, rows: ArrayLike, cols: ArrayLike) -> NDArray[np.float64]:
@@ -82,7 +84,7 @@ class OutsideCompletion(Cells):
             return np.zeros(0)
         values = np.asarray(self.predict(i, j), dtype=np.float64)
         if values.shape != i.shape or not np.isfinite(values).all():
-            raise InputError("the outside predictor must return one finite number per cell.")
+            raise InputError("the external predictor must return one finite number per cell.")
         return np.clip(values, *self.fallback.bounds)
 
     def fold_in(self, observations: Observations) -> LowRankCompletion:
@@ -92,8 +94,8 @@ class OutsideCompletion(Cells):
 
 @storable
 @dataclass(frozen=True, eq=False)
-class TableCompletion(Cells):
-    """A table of predictions, cut to the bounds; cells outside it, and other rows, by ``fallback``.
+class TableCompletion(CellwiseCompletion):
+    """A table of predictions, clipped to the bounds; cells not in it, and other rows, by ``fallback``.
 
     Examples
     --------
@@ -132,10 +134,10 @@ class TableCompletion(Cells):
 
 
 @dataclass(frozen=True, eq=False)
-class ImputedCompletion(Cells):
-    """What an imputer returned, cut to the bounds: seen cells as they were seen, so its error on them tells nothing.
+class ImputedCompletion(CellwiseCompletion):
+    """What an imputer returned, clipped to the bounds; observed cells keep their values.
 
-    Cannot be saved: it holds the imputer, to transform other rows.
+    Its error on observed cells therefore says nothing. Not storable: it holds the imputer, to transform other rows.
     """
 
     matrix: NDArray[np.float64]
@@ -187,10 +189,10 @@ KINDS = ("auto", "predict", "fit", "regressor", "imputer", "predictions")
 @storable
 @dataclass(frozen=True)
 class ExternalCompletion:
-    """A completion from outside: a function, a scikit-learn estimator, or a table of predictions.
+    """A completion by an external predictor: a function, a scikit-learn estimator, or a table of predictions.
 
-    Whatever it is, values are cut to the observations' bounds. Other rows (``fold_in``) and cells that a table leaves
-    out are predicted by a mean and shrunken row and column effects; only an imputer transforms other rows itself.
+    Whatever it is, values are clipped to the observations' bounds. Other rows (``fold_in``) and cells that a table
+    leaves out are predicted by a mean and shrunken row and column effects; only an imputer transforms other rows.
 
     Parameters
     ----------
@@ -229,13 +231,13 @@ class ExternalCompletion:
 
             return ImputedCompletion.of(clone(self.source), observations, fallback)
         if kind == "regressor":
-            return OutsideCompletion(self._regression(observations), fallback)
+            return FunctionCompletion(self._regression(observations), fallback)
         predict = self.source if kind == "predict" else self.source(observations)
         if not callable(predict):
             raise InputError(
                 f"ExternalCompletion: fitting must return a function (rows, cols) -> values; got {predict!r}."
             )
-        return OutsideCompletion(predict, fallback)
+        return FunctionCompletion(predict, fallback)
 
     def _resolved(self) -> str:
         if self.kind not in KINDS:
@@ -265,10 +267,10 @@ class ExternalCompletion:
             )
         return "predict"
 
-    def _regression(self, observations: Observations) -> Predict:
+    def _regression(self, observations: Observations) -> Predictor:
         from sklearn.base import clone
 
-        features = Features(self.features, observations.shape)
+        features = CellFeatures(self.features, observations.shape)
         model, X = clone(self.source), features(observations.rows, observations.cols)
         try:
             model.fit(X, observations.values, sample_weight=observations.counts.astype(np.float64))
@@ -284,11 +286,11 @@ class ExternalCompletion:
 
 def _effects_alone(observations: Observations) -> LowRankCompletion:
     """A mean and shrunken row and column effects: the completion of rank 0."""
-    nothing = tuple(np.zeros((len(groups), 0)) for groups in (observations.by_row, observations.by_col))
+    no_factors = np.zeros((len(observations.by_row), 0)), np.zeros((len(observations.by_col), 0))
     return LowRankCompletion.of(
         observations,
         Effects.of(observations, "effects", "ExternalCompletion"),
-        (nothing[0], nothing[1]),
+        no_factors,
         has_effects=True,
         penalty=0.0,
         chosen={},

@@ -1,4 +1,4 @@
-"""What all completions in factored form share: a table of rows, one of columns, and the values they give."""
+"""What all completions in factored form share: biases and factors of rows and columns, and the values they give."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from surefill.kernels.least_squares import biased_products
 
 
 class BiasedProduct(ABC):
-    """b_i + c_j + p_i . q_j, to which a subclass adds what is common to all before it cuts it to the bounds.
+    """b_i + c_j + p_i . q_j, to which a subclass adds what is common to all before it clips it to the bounds.
 
     A subclass says where (b_i, p_i) and (c_j, q_j) are kept; an entry of an unseen row is predicted from its column
     alone, one of an unseen column from its row alone.
@@ -68,7 +68,9 @@ class BiasedProduct(ABC):
 
 @dataclass(frozen=True, eq=False)
 class StoredProduct(BiasedProduct):
-    """``row_solution`` holds (b_i, p_i) for the rows ``row_ids`` and a last row of zeros for all others, and
+    """A biased product held as two tables.
+
+    ``row_solution`` holds (b_i, p_i) for the rows ``row_ids`` and a last row of zeros for all others, and
     ``col_solution`` the same for columns.
     """
 
@@ -79,11 +81,11 @@ class StoredProduct(BiasedProduct):
     col_solution: Array
 
     def __post_init__(self) -> None:
-        sides = self.row_table(), self.col_table()
-        fits = all(len(solution) == len(ids) + 1 and np.isfinite(solution).all() for ids, solution in sides)
-        widths = {solution.shape[1] for _, solution in sides}
-        if not fits or len(widths) != 1 or any((np.diff(ids) <= 0).any() for ids, _ in sides):
-            raise InputError("each side of a completion needs sorted ids and one finite row more than them.")
+        tables = self.row_table(), self.col_table()
+        fits = all(len(solution) == len(ids) + 1 and np.isfinite(solution).all() for ids, solution in tables)
+        widths = {solution.shape[1] for _, solution in tables}
+        if not fits or len(widths) != 1 or any((np.diff(ids) <= 0).any() for ids, _ in tables):
+            raise InputError("each table of a completion needs sorted ids and one finite row more than them.")
 
     def row_table(self) -> tuple[IntArray, Array]:
         """``row_ids`` and ``row_solution``."""
@@ -94,15 +96,15 @@ class StoredProduct(BiasedProduct):
         return self.col_ids, self.col_solution
 
 
-class Factored(BiasedProduct):
-    """u_ij = mean + b_i + c_j + p_i . q_j on [-1, 1], cut to it and given in the user's units, with posteriors.
+class FactoredCompletion(BiasedProduct):
+    """u_ij = mean + b_i + c_j + p_i . q_j on [-1, 1], clipped to it and given in the user's units, with posteriors.
 
     Examples
     --------
     >>> import surefill as sf
     >>> sim = sf.datasets.make_low_rank((30, 20), rank=2, n_draws=400, noise=0.1, random_state=0)
     >>> completion = sf.completion.FactorModel(rank=3).fit(sim.observations)
-    >>> isinstance(completion, Factored)
+    >>> isinstance(completion, FactoredCompletion)
     True
     >>> completion.fold_in(sf.Observations([0, 0], [3, 7], [0.2, -0.1], shape=(1, 20))).shape
     (1, 20)
@@ -122,9 +124,11 @@ class Factored(BiasedProduct):
     def col_posterior(self, observations: Observations) -> Array:
         """The same for the columns."""
 
+    # Completions are immutable, so each of these makes a new one.
+
     @abstractmethod
     def _with_rows(self, observations: Observations, keep: bool) -> Self:
-        """The rows of ``observations`` solved anew given the columns, the other rows kept or left out."""
+        """The rows of ``observations`` solved given the columns, the other rows kept or left out."""
 
     @abstractmethod
     def _with_cols(self, observations: Observations, keep: bool) -> Self:
@@ -158,7 +162,7 @@ class Factored(BiasedProduct):
         return as_features(self.col_table()[1])
 
     def residual(self, observations: Observations) -> Array:
-        """Unit values less the mean."""
+        """The values on [-1, 1], less the mean."""
         return self.unit.to_unit(observations.values) - self.mean
 
     def _in_units(self, centred: Array) -> NDArray[np.float64]:

@@ -1,7 +1,8 @@
-"""One side of a sample: its rows (or its columns), each with the entries seen in it.
+"""Grouped regression: one least-squares problem per row (or per column), on the factors of the columns (or rows).
 
-A side's tables have one line per present group and a last line that stands for every group without entries:
-:meth:`Groups.locate` gives those position -1, which is that line.
+Groups are the rows that were seen, or the columns. A table about them has one line per group and a last line, the
+fallback, that stands for every group without entries: :meth:`Groups.locate` gives those position -1, which is that
+line.
 """
 
 from __future__ import annotations
@@ -22,9 +23,11 @@ from surefill.kernels.parallel import over_ranges
 
 
 @dataclass(frozen=True, eq=False)
-class Side:
-    """Entries in the groups' order: ``target`` r_t is the value less what is common to all, ``weight`` c_t its count,
-    ``other`` the position of its column (or row) on the other side.
+class GroupedRegression:
+    """The entries of all rows (or all columns), and the regressions on what is known of the columns (or rows).
+
+    Entries are in the groups' order: ``target`` r_t is the value less what is common to all, ``weight`` c_t its count,
+    ``other`` the position of its column (or row) in the table of those.
     """
 
     groups: Groups
@@ -34,12 +37,12 @@ class Side:
 
     @classmethod
     def of_rows(cls, observations: Observations, col_ids: IntArray, target: Array) -> Self:
-        """The rows, seen at columns ``col_ids``."""
+        """One regression per row, on the columns ``col_ids``."""
         return cls._of(observations, observations.by_row, observations.cols, col_ids, target)
 
     @classmethod
     def of_cols(cls, observations: Observations, row_ids: IntArray, target: Array) -> Self:
-        """The columns, seen at rows ``row_ids``."""
+        """One regression per column, on the rows ``row_ids``."""
         return cls._of(observations, observations.by_col, observations.rows, row_ids, target)
 
     @classmethod
@@ -58,16 +61,16 @@ class Side:
     def least_squares(
         self, features: Array, target: Array, penalty: Array, prior: Array, pull: Array
     ) -> tuple[Array, float]:
-        """The regressions of :mod:`surefill.kernels.least_squares` on the other side's ``features``.
+        """The regressions of :mod:`surefill.kernels.least_squares` on ``features`` of the others.
 
-        Gives the solution of this side, with a last line of zeros, and the sum of the groups' problems at it.
+        Gives the groups' solutions, with a last line of zeros, and the sum of their problems' values.
         """
         solution, value = np.zeros((len(self.groups) + 1, features.shape[1])), np.empty(len(self.groups))
         self.over(solve_groups, target, self.weight, features, penalty, prior, pull, solution, value)
         return solution, float(value.sum())
 
     def regress(self, fixed: Array, penalty: Array, prior: Array, pull: Array) -> tuple[Array, float]:
-        """Biases and factors together, on the other side's solution ``fixed``."""
+        """Biases and factors together, given the others' biases and factors ``fixed``."""
         target = self.target - fixed[self.other, 0]
         return self.least_squares(as_features(fixed), target, penalty, prior, pull)
 
@@ -86,22 +89,22 @@ class Side:
 
 
 def as_features(solution: Array) -> Array:
-    """What the other side's regressions see of a solution: its factors, and a one in place of the bias."""
+    """(1, factors) of each line (bias, factors): what the regressions of the others see of it."""
     features = solution.copy()
     features[:, 0] = 1.0
     return features
 
 
-def lent(ids: IntArray, table: Array, new_ids: IntArray) -> Array:
-    """``table`` of the groups ``ids`` for the groups ``new_ids``: theirs where known, else the last line."""
+def reindexed(ids: IntArray, table: Array, new_ids: IntArray) -> Array:
+    """``table`` of the groups ``ids`` for the groups ``new_ids``: unknown ids get the fallback line."""
     lines: Array = table[np.append(locate(ids, new_ids), -1)]
     return lines
 
 
-def overlaid(ids: IntArray, table: Array, new_ids: IntArray, new_table: Array) -> tuple[IntArray, Array]:
-    """Both tables in one, the new one's lines where both have some; the last line is the old one's."""
+def merged(ids: IntArray, table: Array, new_ids: IntArray, new_table: Array) -> tuple[IntArray, Array]:
+    """The union of the ids, and both tables in one: the new line where both have one, the old fallback line."""
     union = np.union1d(ids, new_ids)
-    result, position = lent(ids, table, union), locate(new_ids, union)
+    result, position = reindexed(ids, table, union), locate(new_ids, union)
     found = np.flatnonzero(position >= 0)
     result[found] = new_table[position[found]]
     return union, result

@@ -1,4 +1,4 @@
-"""The paper's measures of error: over the sample, over a distribution of cells, and over a confidence.
+"""The paper's mean squared errors: over the sample, over a distribution of cells, and over a confidence.
 
 All are weighted means of (M-hat_x - M*_x)^2, in the user's squared units; none forms an m x n array.
 """
@@ -11,13 +11,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from surefill.arrays import row_blocks
 from surefill.completion.base import Completion
 from surefill.data import Observations
 from surefill.errors import InputError
 
 BLOCK_CELLS = 1_000_000
+"""Cells of a block of rows: several arrays of this size are held at once, 8 MB each."""
 
-Cells = ArrayLike | Callable[[NDArray[np.int64], NDArray[np.int64]], Any] | Any
+CellValues = ArrayLike | Callable[[NDArray[np.int64], NDArray[np.int64]], Any] | Any
 """A number for every cell: an m x n array, a function (rows, cols) -> block, or an object with ``block``."""
 
 
@@ -33,7 +35,7 @@ def sample_loss(completion: Completion, observations: Observations) -> float:
     return float(np.average(errors, weights=observations.counts))
 
 
-def distribution_loss(completion: Completion, truth: Cells, weights: Cells | None = None) -> float:
+def distribution_loss(completion: Completion, truth: CellValues, weights: CellValues | None = None) -> float:
     """sum_x nu_x (M-hat_x - M*_x)^2 / sum_x nu_x, nu uniform over all cells where no weights are given.
 
     With the confidence C as weights this is the error that the paper bounds, E over nu_C. ``truth`` and ``weights`` are
@@ -50,10 +52,9 @@ def distribution_loss(completion: Completion, truth: Cells, weights: Cells | Non
     0.5
     """
     m, n = completion.shape
-    cols, height = np.arange(n), max(1, BLOCK_CELLS // n)
-    total = mass = 0.0
-    for first in range(0, m, height):
-        rows = np.arange(first, min(first + height, m))
+    cols, total, mass = np.arange(n), 0.0, 0.0
+    for block in row_blocks(m, n, BLOCK_CELLS):
+        rows = np.arange(block.start, block.stop)
         errors = (completion.block(rows, cols) - _block("truth", truth, rows, cols, (m, n))) ** 2
         nu = np.ones_like(errors) if weights is None else _block("weights", weights, rows, cols, (m, n))
         if (nu < 0).any():
@@ -64,7 +65,7 @@ def distribution_loss(completion: Completion, truth: Cells, weights: Cells | Non
     return total / mass
 
 
-def confidence_loss(completion: Completion, truth: Cells, confidence: Cells) -> float:
+def confidence_loss(completion: Completion, truth: CellValues, confidence: CellValues) -> float:
     """sum_x C_x (M-hat_x - M*_x)^2 / |C|, what Definition 1 of the paper asks to be at most eps.
 
     Examples
@@ -80,7 +81,7 @@ def confidence_loss(completion: Completion, truth: Cells, confidence: Cells) -> 
 
 
 def _block(
-    name: str, cells: Cells, rows: NDArray[np.int64], cols: NDArray[np.int64], shape: tuple[int, int]
+    name: str, cells: CellValues, rows: NDArray[np.int64], cols: NDArray[np.int64], shape: tuple[int, int]
 ) -> NDArray[np.float64]:
     if hasattr(cells, "block"):
         found = cells.block(rows, cols)

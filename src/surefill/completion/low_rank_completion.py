@@ -1,4 +1,4 @@
-"""A completion in factored form: a common part and a product of low rank."""
+"""A completion of low rank: an additive part and a product of factors."""
 
 from __future__ import annotations
 
@@ -9,22 +9,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefill.arrays import Array
-from surefill.completion.effects import Effects, take_off
+from surefill.completion.base import OptimalityGap
+from surefill.completion.effects import Effects, subtract_effects
 from surefill.completion.factored_completion import StoredProduct
-from surefill.completion.grouped_regression import Side
-from surefill.completion.optimality_gap import OptimalityGap
+from surefill.completion.grouped_regression import GroupedRegression
 from surefill.data import Observations
 from surefill.errors import InputError
 from surefill.loop import Status
 from surefill.registry import storable
 
 SMALLEST_RIDGE = 1e-9
+"""Least ridge of a folded-in row, as a share of the largest sum of squares of a factor: without one, a row of fewer
+entries than factors would have no unique solution."""
 
 
 @storable
 @dataclass(frozen=True, eq=False)
 class LowRankCompletion(StoredProduct):
-    """offset + b_i + c_j + p_i . q_j, cut to the bounds, all in the user's units.
+    """offset + b_i + c_j + p_i . q_j, clipped to the bounds, all in the user's units.
 
     ``row_solution`` holds (b_i, p_i) for the rows ``row_ids`` and a last row of zeros for all others, and
     ``col_solution`` the same for columns: an entry of an unseen row is predicted from its column alone. The factors are
@@ -34,7 +36,7 @@ class LowRankCompletion(StoredProduct):
     ----------
     penalty : of the ridge regressions that fold rows in; the multiplier of the trace norm at the solution.
     chosen : the parameter the fit used, by name, given or found on held-out cells.
-    gap : how far from optimal the product is at most; it speaks of the values before they are cut.
+    gap : how far from optimal the product is at most; it speaks of the values before they are clipped.
     status : why the solver stopped.
 
     Examples
@@ -65,26 +67,26 @@ class LowRankCompletion(StoredProduct):
         """
         if observations.shape[1] != self.shape[1]:
             raise InputError(f"new rows must have {self.shape[1]} columns; got {observations.shape[1]}.")
-        side = Side.of_rows(observations, self.col_ids, observations.values - self.offset)
-        solution = self._regressed(side, self.col_solution)
-        return replace(self, shape=observations.shape, row_ids=side.groups.ids, row_solution=solution)
+        rows = GroupedRegression.of_rows(observations, self.col_ids, observations.values - self.offset)
+        solution = self._regressed(rows, self.col_solution)
+        return replace(self, shape=observations.shape, row_ids=rows.groups.ids, row_solution=solution)
 
     def fold_in_columns(self, observations: Observations) -> Self:
         """The completion of other columns, seen at ``observations``, the rows as learnt."""
         if observations.shape[0] != self.shape[0]:
             raise InputError(f"new columns must have {self.shape[0]} rows; got {observations.shape[0]}.")
-        side = Side.of_cols(observations, self.row_ids, observations.values - self.offset)
-        solution = self._regressed(side, self.row_solution)
-        return replace(self, shape=observations.shape, col_ids=side.groups.ids, col_solution=solution)
+        cols = GroupedRegression.of_cols(observations, self.row_ids, observations.values - self.offset)
+        solution = self._regressed(cols, self.row_solution)
+        return replace(self, shape=observations.shape, col_ids=cols.groups.ids, col_solution=solution)
 
-    def _regressed(self, side: Side, fixed: Array) -> Array:
-        """(effect, factors) of each group by ridge on the other side's factors, and a last row of zeros."""
-        effects, target = take_off(side, fixed, self.has_effects)
+    def _regressed(self, regression: GroupedRegression, fixed: Array) -> Array:
+        """(effect, factors) of each group by ridge regression on the others' factors, and a last row of zeros."""
+        effects, target = subtract_effects(regression, fixed, self.has_effects)
         factors = np.ascontiguousarray(fixed[:, 1:])
         largest = float((factors**2).sum(axis=0).max(initial=0.0))
-        ridge = np.full((len(side.groups), self.rank), max(self.penalty, SMALLEST_RIDGE * largest))
-        nothing = np.zeros((self.rank, self.rank))
-        found, _ = side.least_squares(factors, target, ridge, nothing, np.zeros_like(ridge))
+        ridge = np.full((len(regression.groups), self.rank), max(self.penalty, SMALLEST_RIDGE * largest))
+        no_prior = np.zeros((self.rank, self.rank))
+        found, _ = regression.least_squares(factors, target, ridge, no_prior, np.zeros_like(ridge))
         return np.column_stack([effects, found])
 
     @classmethod
@@ -100,7 +102,7 @@ class LowRankCompletion(StoredProduct):
         gap: OptimalityGap,
         status: Status,
     ) -> Self:
-        """From the common part and the factors of the present rows and columns."""
+        """From the additive part and the factors of the present rows and columns."""
         row_solution, col_solution = effects.beside(*factors)
         return cls(
             shape=observations.shape,

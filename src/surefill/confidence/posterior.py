@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from surefill.arrays import Array
-from surefill.completion import BayesianFactorCompletion, BayesianFactorModel, Completion, Factored
+from surefill.completion import BayesianFactorCompletion, BayesianFactorModel, Completion, FactoredCompletion
 from surefill.confidence.algorithm import Certificate, require_columns
 from surefill.data import Observations
 from surefill.errors import InputError, invalid_parameter, is_seed
@@ -58,7 +58,7 @@ class PosteriorVariance:
     ) -> tuple[PosteriorConfidence, Certificate]:
         """Read the posterior off ``completion``, or off a factor model fitted for it where that is none itself."""
         self._validate()
-        own = Factored if self.n_restarts == 0 else BayesianFactorCompletion
+        own = FactoredCompletion if self.n_restarts == 0 else BayesianFactorCompletion
         if isinstance(completion, own):
             model, whose = completion, "the factor model's"
         else:
@@ -66,7 +66,7 @@ class PosteriorVariance:
             model, whose = separate.fit(observations, progress), "a separate factor model's"
         seeds = [self.random_state + OTHER_SEEDS + restart for restart in range(self.n_restarts)]
         restarts = [BayesianFactorModel(model.rank, random_state=seed) for seed in seeds]
-        others = tuple(ThreadMap().map(lambda restart: restart.fit(observations), restarts))
+        others = tuple(ThreadMap().map(lambda restart: restart.fit(observations).values_only(), restarts))
         agree = f", and how far {len(others)} fits from other starts agree with it" if others else ""
         sentence = f"A heuristic: how far {whose} posterior variance fell below its prior{agree}; no bound is known."
         return PosteriorConfidence.of(model, observations, others), Certificate("heuristic", None, None, None, sentence)
@@ -100,10 +100,10 @@ class PosteriorConfidence:
     True
     """
 
-    completion: Factored
+    completion: FactoredCompletion
     row_inverses: Array
     col_inverses: Array
-    others: tuple[Factored, ...] = ()
+    others: tuple[FactoredCompletion, ...] = ()
 
     def __post_init__(self) -> None:
         tables = self.completion.row_table(), self.completion.col_table()
@@ -113,7 +113,7 @@ class PosteriorConfidence:
 
     @classmethod
     def of(
-        cls, completion: Factored, observations: Observations, others: tuple[Factored, ...] = ()
+        cls, completion: FactoredCompletion, observations: Observations, others: tuple[FactoredCompletion, ...] = ()
     ) -> PosteriorConfidence:
         """The posterior of ``completion``, fitted on ``observations`` as ``others`` were."""
         return cls(completion, completion.row_posterior(observations), completion.col_posterior(observations), others)
@@ -168,7 +168,7 @@ class PosteriorConfidence:
         cols = np.arange(self.shape[1])
         return float(sum(self.block([row], cols).sum() for row in range(self.shape[0])))
 
-    def fold_in(self, observations: Observations, completion: Factored | None = None) -> Self:
+    def fold_in(self, observations: Observations, completion: FactoredCompletion | None = None) -> Self:
         """The confidence for other rows, seen at ``observations``, with the columns as they were.
 
         ``completion`` is this completion folded in, where that was done already.

@@ -10,7 +10,7 @@ from surefill.estimators.partial_completer import PartialCompleter
 from surefill.estimators.result import PartialCompletion
 from surefill.io.archive import read_archive, write_archive
 
-FORMAT, VERSION = "surefill model", 4
+FORMAT, VERSION = "surefill model", 5
 PARAMETERS = ("tolerance", "delta", "completion", "confidence", "risk", "aim", "propensity", "random_state")
 
 

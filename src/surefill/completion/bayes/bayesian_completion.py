@@ -1,17 +1,19 @@
-"""What :class:`BayesianFactorModel` returns: beliefs about the factors of both sides."""
+"""What :class:`BayesianFactorModel` returns: the posterior of the factors of all rows and columns."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Self
+from functools import partial
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from surefill.arrays import Array, IntArray
-from surefill.completion.bayes.variational import Belief, VariationalSide
-from surefill.completion.factored_completion import Factored
-from surefill.completion.grouped_regression import overlaid
+from surefill.completion.bayes.variational import FactorPosterior, VariationalRegression
+from surefill.completion.factored_completion import FactoredCompletion
+from surefill.completion.grouped_regression import merged
 from surefill.data import Observations, UnitMap
 from surefill.errors import InputError
 from surefill.kernels.least_squares import quadratic_forms
@@ -21,13 +23,52 @@ from surefill.registry import storable
 
 @storable
 @dataclass(frozen=True, eq=False)
-class BayesianFactorCompletion(Factored):
-    """u_ij = mean + b_i + c_j + p_i . q_j on [-1, 1], cut to it and given in the user's units, at the means of
-    (b_i, p_i) and (c_j, q_j); ``rows`` and ``cols`` hold these, their variances and what was learnt of their prior.
+class PosteriorCovariances:
+    """The covariance of (b_g, p_g) of each group given the others, and last the prior's: computed when first asked for.
 
-    ``noise`` is the variance of a draw around u_ij where row and column are as noisy as most, on [-1, 1];
-    ``row_covariance`` has the covariance of (b_i, p_i) given the columns for each row, and last the prior's,
-    ``col_covariance`` the same for columns. These take O((m + n) rank^2) memory, all else O((m + n) rank).
+    One pass over the observations finds them, as costly as a sweep, and they take O(groups x rank^2) memory; many fits
+    (restarts, fits that are compared) are asked for values only. Saving asks for them.
+    """
+
+    matrices: Array
+
+    @classmethod
+    def deferred(cls, compute: Callable[[], Array], observations: Observations) -> Self:
+        """What ``compute`` will return; ``observations`` are those it goes over."""
+        made = cls.__new__(cls)
+        object.__setattr__(made, "_compute", compute)
+        object.__setattr__(made, "observations", observations)
+        return made
+
+    def __getattr__(self, name: str) -> Any:
+        # Only called for what is not set: ``matrices`` until they are computed, ``observations`` where none are known.
+        if name == "observations":
+            return None
+        if name != "matrices":
+            raise AttributeError(name)
+        object.__setattr__(self, "matrices", self._compute())
+        return self.matrices
+
+    def match(self, mean: Array) -> bool:
+        """Whether they are finite and of the size of the means; taken for granted until computed."""
+        if "matrices" not in vars(self):
+            return True
+        return self.matrices.shape == (*mean.shape, mean.shape[1]) and bool(np.isfinite(self.matrices).all())
+
+
+@storable
+@dataclass(frozen=True, eq=False)
+class BayesianFactorCompletion(FactoredCompletion):
+    """u_ij = mean + b_i + c_j + p_i . q_j on [-1, 1], clipped to it and given in the user's units, at the posterior
+    means of (b_i, p_i) and (c_j, q_j).
+
+    Attributes
+    ----------
+    noise : the variance of a draw around u_ij where row and column have noise precision 1, on [-1, 1].
+    rows, cols : posterior means and variances, and what was learnt of the prior and of the noise precisions.
+    row_covariances : the covariance of (b_i, p_i) of each row given the columns, and last the prior's; None where only
+        values are kept. They are computed when first asked for and take O(m rank^2) memory, all else O((m + n) rank).
+    col_covariances : the same for columns.
 
     Examples
     --------
@@ -45,70 +86,128 @@ class BayesianFactorCompletion(Factored):
     mean: float
     noise: float
     status: Status
-    rows: Belief
-    cols: Belief
-    row_covariance: Array
-    col_covariance: Array
+    rows: FactorPosterior
+    cols: FactorPosterior
+    row_covariances: PosteriorCovariances | None = None
+    col_covariances: PosteriorCovariances | None = None
 
     def __post_init__(self) -> None:
         x, y = self.rows, self.cols
-        fits = len(x.link) == len(y.mean) and len(y.link) == len(x.mean) and x.mean.shape[1] == y.mean.shape[1]
-        for side, covariance in ((x, self.row_covariance), (y, self.col_covariance)):
-            fits = fits and covariance.shape == (*side.mean.shape, side.mean.shape[1])
-            fits = fits and bool(np.isfinite(covariance).all())
+        fits = len(x.implicit) == len(y.mean) and len(y.implicit) == len(x.mean) and x.mean.shape[1] == y.mean.shape[1]
+        for posterior, covariances in ((x, self.row_covariances), (y, self.col_covariances)):
+            fits = fits and (covariances is None or covariances.match(posterior.mean))
         if not (fits and 0 < self.noise < np.inf):
-            raise InputError("the two sides of a factor completion must fit together, and its noise be above 0.")
+            raise InputError("the rows and columns of a factor completion must fit together, and its noise be above 0.")
 
     def row_table(self) -> tuple[IntArray, Array]:
-        """Ids and means of the rows."""
+        """Ids and posterior means of the rows."""
         return self.rows.ids, self.rows.mean
 
     def col_table(self) -> tuple[IntArray, Array]:
-        """Ids and means of the columns."""
+        """Ids and posterior means of the columns."""
         return self.cols.ids, self.cols.mean
 
     def variance(self, rows: ArrayLike, cols: ArrayLike) -> NDArray[np.float64]:
         """noise + f_j' S_i f_j + g_i' T_j g_i with f_j = (1, q_j), g_i = (1, p_i) and their covariances S_i, T_j:
 
-        the variance of a new draw at the pairs (rows[t], cols[t]) if its row and column are as noisy as most, in
-        squared units. It is the model's, before values are cut to the bounds; rows and columns are taken as
+        the variance of a new draw at the pairs (rows[t], cols[t]) if its row and column have noise precision 1, in
+        squared units. It is the model's, before values are clipped to the bounds; rows and columns are taken as
         independent, which understates it where little was seen.
         """
+        if self.row_covariances is None or self.col_covariances is None:
+            raise InputError("this completion was kept for its values only; fit the model again for variances.")
         i, j = self.locate(rows, cols)
-        of_row = quadratic_forms(self.col_features, self.row_covariance, j, i)
-        of_col = quadratic_forms(self.row_features, self.col_covariance, i, j)
+        of_row = quadratic_forms(self.col_features, self.row_covariances.matrices, j, i)
+        of_col = quadratic_forms(self.row_features, self.col_covariances.matrices, i, j)
         return self.unit.squared_error_from_unit(self.noise + of_row + of_col)
 
     def row_posterior(self, observations: Observations) -> Array:
         """The covariance of (b_i, p_i) of each row; last the prior's."""
-        return self._row_side(observations).covariances(self.rows, self.cols, self.noise)
+        if self.row_covariances is not None and self.row_covariances.observations is observations:
+            return self.row_covariances.matrices
+        return row_covariances(self, observations)
 
     def col_posterior(self, observations: Observations) -> Array:
         """The covariance of (c_j, q_j) of each column; last the prior's."""
-        return self._col_side(observations).covariances(self.cols, self.rows, self.noise)
+        if self.col_covariances is not None and self.col_covariances.observations is observations:
+            return self.col_covariances.matrices
+        return col_covariances(self, observations)
+
+    def with_covariances(self, observations: Observations) -> Self:
+        """The same with the covariances that its rows and columns have given ``observations``, once asked for."""
+        return replace(self, row_covariances=self._of_rows(observations), col_covariances=self._of_cols(observations))
+
+    def values_only(self) -> Self:
+        """The same without covariances, much smaller to keep; ``variance`` is refused."""
+        return replace(self, row_covariances=None, col_covariances=None)
+
+    def _of_rows(self, observations: Observations) -> PosteriorCovariances:
+        return PosteriorCovariances.deferred(partial(row_covariances, self.values_only(), observations), observations)
+
+    def _of_cols(self, observations: Observations) -> PosteriorCovariances:
+        return PosteriorCovariances.deferred(partial(col_covariances, self.values_only(), observations), observations)
 
     def _with_rows(self, observations: Observations, keep: bool) -> Self:
-        side = self._row_side(observations)
-        rows = side.settle(self.rows, self.cols, self.noise)
-        covariance = side.covariances(rows, self.cols, self.noise)
-        if keep:
-            covariance = overlaid(self.rows.ids, self.row_covariance, rows.ids, covariance)[1]
-            rows = self.rows.overlaid(rows)
-        cols = self.cols.linked_to(self.rows.ids, rows.ids)
-        return replace(self, shape=observations.shape, rows=rows, cols=cols, row_covariance=covariance)
+        rows = self._row_regression(observations).solve_new_groups(self.rows, self.cols, self.noise)
+        alone = replace(
+            self.values_only(),
+            shape=observations.shape,
+            rows=rows,
+            cols=self.cols.with_implicit_reindexed(self.rows.ids, rows.ids),
+        )
+        if not keep:
+            covariances = None if self.row_covariances is None else alone._of_rows(observations)
+            return replace(alone, row_covariances=covariances, col_covariances=self.col_covariances)
+        all_rows = self.rows.merged(rows)
+        return replace(
+            self,
+            shape=observations.shape,
+            rows=all_rows,
+            cols=self.cols.with_implicit_reindexed(self.rows.ids, all_rows.ids),
+            row_covariances=_merged(self.rows.ids, self.row_covariances, rows.ids, alone._of_rows(observations)),
+        )
 
     def _with_cols(self, observations: Observations, keep: bool) -> Self:
-        side = self._col_side(observations)
-        cols = side.settle(self.cols, self.rows, self.noise)
-        covariance = side.covariances(cols, self.rows, self.noise)
-        if keep:
-            covariance = overlaid(self.cols.ids, self.col_covariance, cols.ids, covariance)[1]
-            cols = self.cols.overlaid(cols)
-        rows = self.rows.linked_to(self.cols.ids, cols.ids)
-        return replace(self, shape=observations.shape, rows=rows, cols=cols, col_covariance=covariance)
+        cols = self._col_regression(observations).solve_new_groups(self.cols, self.rows, self.noise)
+        alone = replace(
+            self.values_only(),
+            shape=observations.shape,
+            cols=cols,
+            rows=self.rows.with_implicit_reindexed(self.cols.ids, cols.ids),
+        )
+        if not keep:
+            covariances = None if self.col_covariances is None else alone._of_cols(observations)
+            return replace(alone, col_covariances=covariances, row_covariances=self.row_covariances)
+        all_cols = self.cols.merged(cols)
+        return replace(
+            self,
+            shape=observations.shape,
+            cols=all_cols,
+            rows=self.rows.with_implicit_reindexed(self.cols.ids, all_cols.ids),
+            col_covariances=_merged(self.cols.ids, self.col_covariances, cols.ids, alone._of_cols(observations)),
+        )
 
-    def _row_side(self, observations: Observations) -> VariationalSide:
-        return VariationalSide.of_rows(observations, self.cols.ids, self.residual(observations))
+    def _row_regression(self, observations: Observations) -> VariationalRegression:
+        return VariationalRegression.of_rows(observations, self.cols.ids, self.residual(observations))
 
-    def _col_side(self, observations: Observations) -> VariationalSide:
-        return VariationalSide.of_cols(observations, self.rows.ids, self.residual(observations))
+    def _col_regression(self, observations: Observations) -> VariationalRegression:
+        return VariationalRegression.of_cols(observations, self.rows.ids, self.residual(observations))
+
+
+def row_covariances(completion: BayesianFactorCompletion, observations: Observations) -> Array:
+    """The covariance of (b_i, p_i) of each row of ``observations`` given the columns; last the prior's."""
+    c = completion
+    return c._row_regression(observations).covariances(c.rows, c.cols, c.noise)
+
+
+def col_covariances(completion: BayesianFactorCompletion, observations: Observations) -> Array:
+    """The covariance of (c_j, q_j) of each column of ``observations`` given the rows; last the prior's."""
+    c = completion
+    return c._col_regression(observations).covariances(c.cols, c.rows, c.noise)
+
+
+def _merged(
+    ids: IntArray, old: PosteriorCovariances | None, new_ids: IntArray, new: PosteriorCovariances
+) -> PosteriorCovariances | None:
+    """The covariances of both, the new ones where both have some; computed now, so that updates do not pile up."""
+    return None if old is None else PosteriorCovariances(merged(ids, old.matrices, new_ids, new.matrices)[1])

@@ -7,9 +7,8 @@ from typing import Self
 
 import numpy as np
 
-from surefill.arrays import Array
 from surefill.completion.bayes.bayesian_completion import BayesianFactorCompletion
-from surefill.completion.bayes.variational import LEAST_NOISE, Belief, VariationalSide
+from surefill.completion.bayes.variational import LEAST_NOISE, FactorPosterior, VariationalRegression
 from surefill.data import Observations
 from surefill.errors import invalid_parameter, is_number, is_seed
 from surefill.loop import ProgressCallback, Status, run
@@ -20,6 +19,8 @@ START_NOISES = (0.8, 0.1)
 after the second they fit some noise before they shrink."""
 
 FIRST_SWEEPS = 6
+"""Sweeps with equal noise that each start is given before the better one goes on; learning noise precisions from the
+first sweep on cost accuracy (docs/benchmarks.md)."""
 
 
 @storable
@@ -32,12 +33,12 @@ class BayesianFactorModel:
 
     on values mapped to [-1, 1]. The posterior is approximated by independent normals, q(x_i) = N(., diag), q(z_j)
     likewise, and gammas for s_i and t_j; noise, L, K, g, h and k are learnt with it, all by raising one lower bound on
-    the evidence, which never falls: nothing is searched and no cell is held out. The bound may have several peaks, so
-    that two starts are given a few sweeps each and the better one goes on. g and h say that *which* cells a row was
-    seen at tells something about the row before any value does; s and t that some rows and columns are quieter than
-    others, and are learnt from more. One sweep costs 2 nnz rank^2 multiply-adds, as one of
-    :class:`FactorModel` does, and O((m + n) rank) memory beside the observations; the result's variances take
-    O((m + n) rank^2).
+    the evidence, which never falls: nothing is searched and no cell is held out. The bound may have several local
+    maxima, so that two starts are given a few sweeps each and the better one goes on. g and h, implicit factors, say
+    that *which* cells a row was seen at tells something about the row before any value does; s and t, noise precisions,
+    that some rows and columns are less noisy than others, and are learnt from more. One sweep costs 2 nnz rank^2
+    multiply-adds, as one of :class:`FactorModel` does, and O((m + n) rank) memory beside the observations; the result's
+    variances take one pass more and O((m + n) rank^2), once they are asked for.
 
     Parameters
     ----------
@@ -63,27 +64,25 @@ class BayesianFactorModel:
     def fit(self, observations: Observations, progress: ProgressCallback | None = None) -> BayesianFactorCompletion:
         """Complete the whole matrix."""
         self._validate()
-        ascent = Ascent.of(observations, self.rank, self.tol, self.random_state)
+        solver = VariationalSolver.of(observations, self.rank, self.tol, self.random_state)
         first_sweeps = min(FIRST_SWEEPS, self.max_sweeps - 1)
         started = [
-            run(replace(ascent, start_noise=noise), max_steps=first_sweeps, progress=progress).state
+            run(replace(solver, start_noise=noise), max_steps=first_sweeps, progress=progress).state
             for noise in START_NOISES
         ]
-        best = replace(ascent, start=max(started, key=ascent.measure), alike=False)
+        best = replace(solver, start=max(started, key=solver.measure), equal_noise=False)
         outcome = run(best, max_steps=self.max_sweeps - first_sweeps, progress=progress)
         state = outcome.state
-        row_covariance, col_covariance = ascent.covariances(state)
-        return BayesianFactorCompletion(
+        completion = BayesianFactorCompletion(
             shape=observations.shape,
             unit=observations.unit,
-            mean=ascent.mean,
+            mean=solver.mean,
             noise=state.noise,
             status=outcome.status,
             rows=state.rows,
             cols=state.cols,
-            row_covariance=row_covariance,
-            col_covariance=col_covariance,
         )
+        return completion.with_covariances(observations)
 
     def _validate(self) -> None:
         if not (isinstance(self.rank, int | np.integer) and self.rank >= 1):
@@ -101,11 +100,11 @@ class BayesianFactorModel:
 
 
 @dataclass(frozen=True, eq=False)
-class Beliefs:
-    """State of the ascent: both sides and the noise they were solved with, the expected error, the bound, its gain."""
+class VariationalState:
+    """Both posteriors, the noise they were solved with, the expected squared error, the lower bound, and its gain."""
 
-    rows: Belief
-    cols: Belief
+    rows: FactorPosterior
+    cols: FactorPosterior
     noise: float
     error: float
     bound: float
@@ -113,79 +112,77 @@ class Beliefs:
 
 
 @dataclass(frozen=True, eq=False)
-class Ascent:
+class VariationalSolver:
     """The solver that :func:`surefill.loop.run` drives: one step learns the prior, then solves columns and rows.
 
-    As long as ``alike``, all rows and columns are taken to be equally noisy: what is still missing in the first sweeps
-    would be taken for noise.
+    As long as ``equal_noise`` holds, all noise precisions are 1: what the first sweeps have not fitted yet would be
+    taken for noise.
     """
 
     observations: Observations
-    sides: tuple[VariationalSide, VariationalSide]
+    rows: VariationalRegression
+    cols: VariationalRegression
     mean: float
     rank: int
     tol: float
     random_state: int
     start_noise: float = START_NOISES[0]
-    start: Beliefs | None = None
-    alike: bool = True
+    start: VariationalState | None = None
+    equal_noise: bool = True
     task: str = field(default="fitting factors", init=False)
 
     @classmethod
     def of(cls, observations: Observations, rank: int, tol: float, random_state: int) -> Self:
-        """The ascent for ``observations``, its mean that of the draws, on [-1, 1]."""
+        """The solver for ``observations``, its mean that of the draws, on [-1, 1]."""
         obs, values = observations, observations.unit.to_unit(observations.values)
         mean = float(np.average(values, weights=obs.counts))
-        rows = VariationalSide.of_rows(obs, obs.by_col.ids, values - mean)
-        cols = VariationalSide.of_cols(obs, obs.by_row.ids, values - mean)
-        return cls(obs, (rows, cols), mean, rank, tol, random_state)
+        rows = VariationalRegression.of_rows(obs, obs.by_col.ids, values - mean)
+        cols = VariationalRegression.of_cols(obs, obs.by_row.ids, values - mean)
+        return cls(obs, rows, cols, mean, rank, tol, random_state)
 
-    def init(self) -> Beliefs:
-        """Where another ascent stopped, or one sweep from small random factors under a first guess of the prior."""
+    def init(self) -> VariationalState:
+        """Where another run stopped, or one sweep from small random factors under a first guess of the prior."""
         if self.start is not None:
             return self.start
-        row_side, col_side = self.sides
-        m, n, rng = len(row_side.groups), len(col_side.groups), np.random.default_rng(self.random_state)
+        m, n, rng = len(self.rows.groups), len(self.cols.groups), np.random.default_rng(self.random_state)
         rank = min(self.rank, m, n)
-        rows, cols = Belief.start(row_side, rank, n, rng), Belief.start(col_side, rank, m, rng)
+        rows, cols = FactorPosterior.start(self.rows, rank, n, rng), FactorPosterior.start(self.cols, rank, m, rng)
         variance = self.observations.unit.squared_error_to_unit(self.observations.variance)
-        return self._swept(rows, cols, self.start_noise * float(variance) + LEAST_NOISE, -np.inf)
+        return self._sweep(rows, cols, self.start_noise * float(variance) + LEAST_NOISE, -np.inf)
 
-    def step(self, state: Beliefs) -> Beliefs:
+    def step(self, state: VariationalState) -> VariationalState:
         """The prior and the noise given the factors, then all columns given the rows, then all rows."""
-        row_side, col_side = self.sides
-        rows, cols = row_side.learned(state.rows, col_side), col_side.learned(state.cols, row_side)
-        if self.alike:
-            return self._swept(rows, cols, state.error / self.observations.n_draws, state.bound)
-        return self._swept(*self._heard(rows, cols, state.noise), state.bound)
+        rows = self.rows.with_learnt_prior(state.rows, self.cols)
+        cols = self.cols.with_learnt_prior(state.cols, self.rows)
+        if self.equal_noise:
+            return self._sweep(rows, cols, state.error / self.observations.n_draws, state.bound)
+        return self._sweep(*self._update_noise(rows, cols, state.noise), state.bound)
 
-    def _heard(self, rows: Belief, cols: Belief, noise: float) -> tuple[Belief, Belief, float]:
-        """How quiet rows are given the columns, columns given the rows, and the noise given both."""
-        row_side, col_side = self.sides
-        heard = rows.quietness.after(row_side.errors(rows, cols, noise)).with_best_strength()
-        rows = replace(rows, quietness=heard)
-        errors = col_side.errors(cols, rows, noise)
-        heard = cols.quietness.after(errors).with_best_strength()
-        noise *= float(heard.mean[:-1] @ errors) / self.observations.n_draws
-        return rows, replace(cols, quietness=heard), noise
+    def _update_noise(
+        self, rows: FactorPosterior, cols: FactorPosterior, noise: float
+    ) -> tuple[FactorPosterior, FactorPosterior, float]:
+        """The noise precisions of rows given the columns', of columns given the rows', and the noise given both."""
+        errors = self.rows.errors(rows, cols, noise)
+        rows = replace(rows, noise_precision=rows.noise_precision.updated(errors).with_best_strength())
+        errors = self.cols.errors(cols, rows, noise)
+        cols = replace(cols, noise_precision=cols.noise_precision.updated(errors).with_best_strength())
+        noise *= float(cols.noise_precision.mean[:-1] @ errors) / self.observations.n_draws
+        return rows, cols, noise
 
-    def _swept(self, rows: Belief, cols: Belief, noise: float, bound_before: float) -> Beliefs:
-        row_side, col_side = self.sides
-        new_cols = col_side.solve(cols, rows, noise, cols.quietness)
-        new_rows = row_side.solve(rows, new_cols.belief, noise, rows.quietness)
+    def _sweep(
+        self, rows: FactorPosterior, cols: FactorPosterior, noise: float, bound_before: float
+    ) -> VariationalState:
+        """All columns given the rows, then all rows given the columns, and the lower bound after both."""
+        new_cols = self.cols.solve(cols, rows, noise, cols.noise_precision)
+        new_rows = self.rows.solve(rows, new_cols.posterior, noise, rows.noise_precision)
         error, n_draws = new_rows.error, self.observations.n_draws
         bound = -(error / noise + n_draws * np.log(noise)) / 2 + new_rows.bound + new_cols.bound
-        return Beliefs(new_rows.belief, new_cols.belief, noise, error, bound, bound - bound_before)
+        return VariationalState(new_rows.posterior, new_cols.posterior, noise, error, bound, bound - bound_before)
 
-    def covariances(self, state: Beliefs) -> tuple[Array, Array]:
-        """Of each row given the columns, and of each column given the rows."""
-        (row_side, col_side), (rows, cols, noise) = self.sides, (state.rows, state.cols, state.noise)
-        return row_side.covariances(rows, cols, noise), col_side.covariances(cols, rows, noise)
-
-    def measure(self, state: Beliefs) -> float:
+    def measure(self, state: VariationalState) -> float:
         """The lower bound on the evidence, less a constant."""
         return state.bound
 
-    def terminate(self, state: Beliefs) -> Status | None:
+    def terminate(self, state: VariationalState) -> Status | None:
         """Converged once a sweep raises the bound by less than ``tol`` per draw."""
         return Status.CONVERGED if state.gain < self.tol * self.observations.n_draws else None

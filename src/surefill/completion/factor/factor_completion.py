@@ -1,4 +1,4 @@
-"""What :class:`FactorModel` returns: the factors of both sides."""
+"""What :class:`FactorModel` returns: biases and factors of all rows and columns."""
 
 from __future__ import annotations
 
@@ -8,17 +8,19 @@ from typing import Self
 import numpy as np
 
 from surefill.arrays import Array
-from surefill.completion.factored_completion import Factored, StoredProduct
-from surefill.completion.grouped_regression import Side, overlaid
+from surefill.completion.factored_completion import FactoredCompletion, StoredProduct
+from surefill.completion.grouped_regression import GroupedRegression, merged
 from surefill.data import Observations, UnitMap
 from surefill.loop import Status
 from surefill.registry import storable
 
 BIAS_PENALTY = 5.0
+"""Penalty of a bias, in units of ``penalty``: at penalty 1 a row of five draws keeps half of its own mean, as with the
+effects of :mod:`surefill.completion.effects`. A convention."""
 
 
 @dataclass(frozen=True, eq=False)
-class RidgeSide(Side):
+class RidgeRegressions(GroupedRegression):
     """min_x  sum_t c_t (r_t - bias_t - f_t . x)^2 + penalty (5 x_0^2 + sqrt(N_g) |x_1..|^2)  for each group g.
 
     A group's solution is x_g = (bias, factors); N_g is the number of its draws. The square root lies between a prior
@@ -26,7 +28,7 @@ class RidgeSide(Side):
     """
 
     def solve(self, fixed: Array, penalty: float) -> tuple[Array, float]:
-        """The solution of this side given the other side's, and the sum of the groups' problems at it."""
+        """The groups' solutions given those of the others, and the sum of their problems' values."""
         width = fixed.shape[1]
         ridge = self.ridge(width, penalty)
         return self.regress(fixed, ridge, np.zeros((width, width)), np.zeros_like(ridge))
@@ -41,8 +43,8 @@ class RidgeSide(Side):
         prior = np.diag(np.append(BIAS_PENALTY * penalty, np.full(width - 1, penalty)))
         return self.inverses_of(fixed, np.zeros((len(self.groups), width)), prior)
 
-    def penalised(self, solution: Array, penalty: float) -> float:
-        """What the penalties of all groups add up to."""
+    def penalty_value(self, solution: Array, penalty: float) -> float:
+        """The sum of all groups' penalty terms."""
         return float(np.sum(self.ridge(solution.shape[1], penalty) * solution[:-1] ** 2))
 
     def ridge(self, width: int, penalty: float) -> Array:
@@ -55,8 +57,8 @@ class RidgeSide(Side):
 
 @storable
 @dataclass(frozen=True, eq=False)
-class FactorCompletion(StoredProduct, Factored):
-    """u_ij = mean + b_i + c_j + p_i . q_j on [-1, 1], cut to it and given in the user's units.
+class FactorCompletion(StoredProduct, FactoredCompletion):
+    """u_ij = mean + b_i + c_j + p_i . q_j on [-1, 1], clipped to it and given in the user's units.
 
     ``row_solution`` holds (b_i, p_i) for the rows ``row_ids`` and a last row of zeros for all others, and
     ``col_solution`` the same for columns: an entry of an unseen row is predicted from its column alone.
@@ -76,29 +78,29 @@ class FactorCompletion(StoredProduct, Factored):
     status: Status
 
     def _with_rows(self, observations: Observations, keep: bool) -> Self:
-        side = self.row_side(observations)
-        table = side.groups.ids, side.solve(self.col_solution, self.penalty)[0]
-        ids, solution = overlaid(*self.row_table(), *table) if keep else table
+        regressions = self.row_regressions(observations)
+        table = regressions.groups.ids, regressions.solve(self.col_solution, self.penalty)[0]
+        ids, solution = merged(*self.row_table(), *table) if keep else table
         return replace(self, shape=observations.shape, row_ids=ids, row_solution=solution)
 
     def _with_cols(self, observations: Observations, keep: bool) -> Self:
-        side = self.col_side(observations)
-        table = side.groups.ids, side.solve(self.row_solution, self.penalty)[0]
-        ids, solution = overlaid(*self.col_table(), *table) if keep else table
+        regressions = self.col_regressions(observations)
+        table = regressions.groups.ids, regressions.solve(self.row_solution, self.penalty)[0]
+        ids, solution = merged(*self.col_table(), *table) if keep else table
         return replace(self, shape=observations.shape, col_ids=ids, col_solution=solution)
 
     def row_posterior(self, observations: Observations) -> Array:
         """A_i^-1 of each row, in units of the noise; last the prior's."""
-        return self.row_side(observations).inverses(self.col_solution, self.penalty)
+        return self.row_regressions(observations).inverses(self.col_solution, self.penalty)
 
     def col_posterior(self, observations: Observations) -> Array:
         """B_j^-1 of each column, in units of the noise; last the prior's."""
-        return self.col_side(observations).inverses(self.row_solution, self.penalty)
+        return self.col_regressions(observations).inverses(self.row_solution, self.penalty)
 
-    def row_side(self, observations: Observations) -> RidgeSide:
+    def row_regressions(self, observations: Observations) -> RidgeRegressions:
         """The regressions of the rows of ``observations`` on this completion's columns."""
-        return RidgeSide.of_rows(observations, self.col_ids, self.residual(observations))
+        return RidgeRegressions.of_rows(observations, self.col_ids, self.residual(observations))
 
-    def col_side(self, observations: Observations) -> RidgeSide:
+    def col_regressions(self, observations: Observations) -> RidgeRegressions:
         """The regressions of the columns of ``observations`` on this completion's rows."""
-        return RidgeSide.of_cols(observations, self.row_ids, self.residual(observations))
+        return RidgeRegressions.of_cols(observations, self.row_ids, self.residual(observations))

@@ -9,19 +9,26 @@ from typing import Literal
 import numpy as np
 
 from surefill.arrays import Array
-from surefill.completion.factor.factor_completion import FactorCompletion, RidgeSide
-from surefill.completion.grouped_regression import lent
+from surefill.completion.factor.factor_completion import FactorCompletion, RidgeRegressions
+from surefill.completion.grouped_regression import reindexed
+from surefill.completion.losses import sample_loss
+from surefill.completion.path_search import PathSearch, hold_out
 from surefill.data import Observations
-from surefill.data.splits import split_entries
 from surefill.errors import invalid_parameter, is_number, is_seed
 from surefill.loop import ProgressCallback, Status, run
 from surefill.registry import storable
 
 PENALTY_PATH = tuple(2.4 / 2**s for s in range(10))
+"""Candidates from strong to weak: at 2.4 hardly a factor is left on values in [-1, 1], at 0.005 hardly a penalty."""
+
 DEFAULT_PENALTY = 0.6
-FEWEST_TO_CHOOSE = 20
+"""Taken where there are too few cells to choose: the third of the path, strong enough for a handful of cells."""
+
 PATH_SWEEPS = 6
-PATIENCE = 2
+"""Sweeps of each candidate: enough to rank penalties; the best one is fitted to ``tol`` afterwards."""
+
+START_SPREAD = 0.1
+"""Standard deviation of the random factors to start from, small beside values in [-1, 1]."""
 
 
 @storable
@@ -64,12 +71,18 @@ class FactorModel:
         self._validate()
         if self.penalty != "auto":
             return self._fit(observations, self.penalty, self.max_sweeps, progress)
-        if len(observations) < FEWEST_TO_CHOOSE:
+        split = hold_out(observations, self.random_state)
+        if split is None:
             return self._fit(observations, DEFAULT_PENALTY, self.max_sweeps, progress)
-        search = PenaltySearch(self, *split_entries(observations, 0.1, self.random_state))
-        best = run(search, max_steps=len(PENALTY_PATH), progress=progress).state.best
-        assert best is not None
-        return self._fit(observations, best.penalty, self.max_sweeps, progress, start=best)
+        train, held = split
+        search = PathSearch(
+            PENALTY_PATH,
+            fit=lambda penalty, _: self._fit(train, penalty, PATH_SWEEPS, None),
+            error=lambda fitted: sample_loss(fitted, held),
+            task="choosing the penalty",
+        )
+        penalty, best = search.search(progress=progress)
+        return self._fit(observations, penalty, self.max_sweeps, progress, start=best)
 
     def _validate(self) -> None:
         if not (isinstance(self.rank, int | np.integer) and self.rank >= 1):
@@ -91,12 +104,12 @@ class FactorModel:
         progress: ProgressCallback | None,
         start: FactorCompletion | None = None,
     ) -> FactorCompletion:
-        alternation = Alternation(obs, self.rank, penalty, self.tol, self.random_state, start)
-        outcome = run(alternation, max_steps=max_sweeps, progress=progress)
+        solver = AlternatingLeastSquares(obs, self.rank, penalty, self.tol, self.random_state, start)
+        outcome = run(solver, max_steps=max_sweeps, progress=progress)
         return FactorCompletion(
             shape=obs.shape,
             unit=obs.unit,
-            mean=alternation.mean,
+            mean=solver.mean,
             penalty=penalty,
             status=outcome.status,
             row_ids=obs.by_row.ids,
@@ -107,8 +120,8 @@ class FactorModel:
 
 
 @dataclass(frozen=True, eq=False)
-class Sweep:
-    """State of the alternation: both sides' solutions and the objective's last share of decrease."""
+class ALSSweep:
+    """State of alternating least squares: both solutions, the objective, and the share by which it fell."""
 
     row_solution: Array
     col_solution: Array
@@ -117,7 +130,7 @@ class Sweep:
 
 
 @dataclass(frozen=True, eq=False)
-class Alternation:
+class AlternatingLeastSquares:
     """The solver that :func:`surefill.loop.run` drives: one step is one sweep over columns and rows."""
 
     observations: Observations
@@ -138,78 +151,39 @@ class Alternation:
         return float(np.average(self._unit_values, weights=self.observations.counts))
 
     @cached_property
-    def _sides(self) -> tuple[RidgeSide, RidgeSide]:
-        obs, residual = self.observations, self._unit_values - self.mean
-        return RidgeSide.of_rows(obs, obs.by_col.ids, residual), RidgeSide.of_cols(obs, obs.by_row.ids, residual)
+    def _rows(self) -> RidgeRegressions:
+        obs = self.observations
+        return RidgeRegressions.of_rows(obs, obs.by_col.ids, self._unit_values - self.mean)
 
-    def init(self) -> Sweep:
+    @cached_property
+    def _cols(self) -> RidgeRegressions:
+        obs = self.observations
+        return RidgeRegressions.of_cols(obs, obs.by_row.ids, self._unit_values - self.mean)
+
+    def init(self) -> ALSSweep:
         """The factors of the start where there is one, else random small ones for the rows; no objective yet."""
         rows, n_cols = self.observations.by_row.ids, len(self.observations.by_col)
         if self.start is not None:
-            row_solution = lent(*self.start.row_table(), rows)
+            row_solution = reindexed(*self.start.row_table(), rows)
         else:
-            rank = min(self.rank, len(rows), n_cols)
+            rank, rng = min(self.rank, len(rows), n_cols), np.random.default_rng(self.random_state)
             row_solution = np.zeros((len(rows) + 1, rank + 1))
-            row_solution[:-1, 1:] = np.random.default_rng(self.random_state).normal(0, 0.1, (len(rows), rank))
-        return Sweep(row_solution, np.zeros((n_cols + 1, row_solution.shape[1])), np.inf, np.inf)
+            row_solution[:-1, 1:] = rng.normal(0, START_SPREAD, (len(rows), rank))
+        return ALSSweep(row_solution, np.zeros((n_cols + 1, row_solution.shape[1])), np.inf, np.inf)
 
-    def step(self, state: Sweep) -> Sweep:
+    def step(self, state: ALSSweep) -> ALSSweep:
         """All columns given the rows, then all rows given the columns."""
-        row_side, col_side = self._sides
-        col_solution, _ = col_side.solve(state.row_solution, self.penalty)
-        row_solution, of_rows = row_side.solve(col_solution, self.penalty)
-        objective = of_rows + col_side.penalised(col_solution, self.penalty)
+        col_solution, _ = self._cols.solve(state.row_solution, self.penalty)
+        row_solution, of_rows = self._rows.solve(col_solution, self.penalty)
+        objective = of_rows + self._cols.penalty_value(col_solution, self.penalty)
         before = state.objective
         decrease = np.inf if np.isinf(before) else (before - objective) / max(before, np.finfo(float).tiny)
-        return Sweep(row_solution, col_solution, objective, decrease)
+        return ALSSweep(row_solution, col_solution, objective, decrease)
 
-    def measure(self, state: Sweep) -> float:
+    def measure(self, state: ALSSweep) -> float:
         """The objective."""
         return state.objective
 
-    def terminate(self, state: Sweep) -> Status | None:
+    def terminate(self, state: ALSSweep) -> Status | None:
         """Converged once a sweep lowers the objective by less than ``tol`` of it."""
         return Status.CONVERGED if state.decrease < self.tol else None
-
-
-@dataclass(frozen=True, eq=False)
-class SearchState:
-    """How far down the path the search is, the best fit so far, its held-out error, and the tries since."""
-
-    position: int = 0
-    best: FactorCompletion | None = None
-    best_error: float = np.inf
-    last_error: float = np.inf
-    without_gain: int = 0
-
-
-@dataclass(frozen=True, eq=False)
-class PenaltySearch:
-    """Walk down the penalty path while the error on held-out cells falls."""
-
-    model: FactorModel
-    train: Observations
-    held_out: Observations
-    task: str = field(default="choosing the penalty", init=False)
-
-    def init(self) -> SearchState:
-        """Nothing tried yet."""
-        return SearchState()
-
-    def step(self, state: SearchState) -> SearchState:
-        """Fit with the next penalty and score it on the held-out cells."""
-        completion = self.model._fit(self.train, PENALTY_PATH[state.position], PATH_SWEEPS, None)
-        held = self.held_out
-        errors = held.squared_errors(completion.at(held.rows, held.cols))
-        error = float(np.average(errors, weights=held.counts))
-        if error < state.best_error:
-            return SearchState(state.position + 1, completion, error, error)
-        return SearchState(state.position + 1, state.best, state.best_error, error, state.without_gain + 1)
-
-    def measure(self, state: SearchState) -> float:
-        """The held-out mean squared error of the last penalty tried."""
-        return state.last_error
-
-    def terminate(self, state: SearchState) -> Status | None:
-        """Stop after two penalties without gain: one may be chance, or the plateau where all factors vanish."""
-        return Status.NO_GAIN if state.without_gain >= PATIENCE else None

@@ -1,4 +1,4 @@
-"""A completion inside the max-norm ball: factors with bounded rows, and how far from the best it is at most."""
+"""What :class:`MaxNormCompletion` returns: factors with bounded rows, and how far from optimal they are at most."""
 
 from __future__ import annotations
 
@@ -8,14 +8,18 @@ from typing import Self
 import numpy as np
 
 from surefill.arrays import Array
-from surefill.completion.effects import take_off
+from surefill.completion.effects import subtract_effects
 from surefill.completion.factored_completion import StoredProduct
-from surefill.completion.grouped_regression import Side
+from surefill.completion.grouped_regression import GroupedRegression
 from surefill.data import Observations, UnitMap
 from surefill.loop import Status
 from surefill.registry import storable
 
-SECULAR_STEPS = 60
+BISECTIONS = 60
+"""Halvings of the interval for a ridge: more than the 52 bits of its digits."""
+
+RANK_TOL = 1e-10
+"""Share of the largest singular value below which one counts as 0."""
 
 
 @storable
@@ -76,16 +80,16 @@ class MaxNormFit(StoredProduct):
     def fold_in(self, observations: Observations) -> Self:
         """The completion of other rows, the columns as learnt: min sum_t c_t (r_t - u . v_t)^2 over |u|^2 <= K each.
 
-        What the objective and its bound say is about the rows that were fitted.
+        The objective and its bound remain those of the rows that were fitted.
         """
-        side = Side.of_rows(observations, self.col_ids, self.unit.to_unit(observations.values) - self.mean)
-        effects, target = take_off(side, self.col_solution, self.has_effects)
-        solution, starts = np.zeros((len(effects), self.col_solution.shape[1])), side.groups.starts
+        rows = GroupedRegression.of_rows(observations, self.col_ids, self.unit.to_unit(observations.values) - self.mean)
+        effects, target = subtract_effects(rows, self.col_solution, self.has_effects)
+        solution, starts = np.zeros((len(effects), self.col_solution.shape[1])), rows.groups.starts
         solution[:, 0] = effects
-        for g in range(len(side.groups)):
+        for g in range(len(rows.groups)):
             cells = slice(starts[g], starts[g + 1])
-            solution[g, 1:] = ball_regression(self.right[side.other[cells]], target[cells], side.weight[cells], self.K)
-        return replace(self, shape=observations.shape, row_ids=side.groups.ids, row_solution=solution)
+            solution[g, 1:] = ball_regression(self.right[rows.other[cells]], target[cells], rows.weight[cells], self.K)
+        return replace(self, shape=observations.shape, row_ids=rows.groups.ids, row_solution=solution)
 
     def _in_units(self, centred: Array) -> Array:
         return self.unit.from_unit(np.clip(self.mean + centred, -1.0, 1.0))
@@ -98,7 +102,7 @@ def ball_regression(features: Array, target: Array, weight: Array, K: float) -> 
     """
     root = np.sqrt(weight)
     P, S, Qt = np.linalg.svd(root[:, None] * features, full_matrices=False)
-    S = np.where(1e-10 * S.max(initial=0.0) < S, S, 0.0)
+    S = np.where(RANK_TOL * S.max(initial=0.0) < S, S, 0.0)
     turned = P.T @ (root * target)
 
     def solution(ridge: float) -> Array:
@@ -107,7 +111,7 @@ def ball_regression(features: Array, target: Array, weight: Array, K: float) -> 
     low, high = 0.0, float(np.linalg.norm(S * turned)) / np.sqrt(K)
     if np.sum(solution(0.0) ** 2) <= K:
         high = 0.0
-    for _ in range(SECULAR_STEPS if high else 0):
+    for _ in range(BISECTIONS if high else 0):
         middle = (low + high) / 2
         low, high = (middle, high) if np.sum(solution(middle) ** 2) > K else (low, middle)
     return np.asarray(solution(high) @ Qt)

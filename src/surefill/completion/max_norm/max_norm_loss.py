@@ -1,4 +1,4 @@
-"""The empirical risk over the max-norm ball: its terms on factored matrices, and its lower bound."""
+"""The empirical risk over the max-norm ball: its value and gradient on factored matrices, and its lower bound."""
 
 from __future__ import annotations
 
@@ -14,17 +14,21 @@ from surefill.data import Groups, Observations
 from surefill.kernels.bounded_loss import set_row_terms, set_weighted_sums
 from surefill.kernels.parallel import over_ranges
 
+TINY = 1e-300
+"""Keeps quotients finite where a norm or an objective is 0."""
+
 BOX_STIFFNESS = 50.0
-"""Growth of the box's pull per unit beyond 1, in units of the mean weight of an observed cell."""
+"""The box's augmented-Lagrangian parameter, in units of the mean weight of an observed cell, whose own curvature is 2:
+large beside it, so that few stages settle the box, and not so large that L-BFGS slows down."""
 
 
 @dataclass(frozen=True, eq=False)
-class Risk:
+class EmpiricalRisk:
     """min sum_S w_x (u_x - M_x)^2 over max-norm(M) <= K and |M_x| <= 1, or plus penalty max-norm(M) in place of K.
 
     Rows and columns without observations are left out: their factors are zero in the answer. Cells are sorted by
     row. ``boxed`` is false where the box is implied (K <= 1) or not asked for. A K beyond sqrt(min(m, n)) max(1, |u|)
-    is cut to it: every matrix of the box, or the exact fit that is zero elsewhere, has a max-norm of at most that.
+    is clipped to it: every matrix of the box, or the exact fit that is zero elsewhere, has a max-norm of at most that.
     """
 
     shape: tuple[int, int]
@@ -37,7 +41,9 @@ class Risk:
     boxed: bool
 
     @classmethod
-    def of(cls, observations: Observations, target: Array, K: float | None, penalty: float | None, box: bool) -> Risk:
+    def of(
+        cls, observations: Observations, target: Array, K: float | None, penalty: float | None, box: bool
+    ) -> EmpiricalRisk:
         """The risk of matrices that should be ``target`` at the observed cells."""
         by_row, by_col = observations.by_row, observations.by_col
         rows, cols = by_row.locate(observations.rows), by_col.locate(observations.cols)
@@ -50,7 +56,7 @@ class Risk:
 
     @cached_property
     def at_zero(self) -> float:
-        """The loss of the zero matrix, the worst that is ever needed."""
+        """The loss of the zero matrix, which every class contains."""
         return float(self.weight @ self.target**2)
 
     def loss(self, entries: Array) -> float:
@@ -75,7 +81,7 @@ class Risk:
             slope, most = a - self.K * dual_norm - box, np.inf
         else:
             assert self.penalty is not None
-            slope, most = a - box, self.penalty / max(dual_norm, 1e-300)
+            slope, most = a - box, self.penalty / max(dual_norm, TINY)
         if slope <= 0 or b == 0:
             return 0.0
         theta = min(slope / (2 * b), most)
@@ -83,12 +89,13 @@ class Risk:
 
 
 class BoundedLoss:
-    """The risk and the box's augmented Lagrangian on factored matrices K U V', both cores, O(cells x width).
+    """The risk and the box's augmented Lagrangian on factored matrices K U V', on all cores, O(cells x width).
 
-    The box is kept at the observed cells and at those that were found beyond it, each with a multiplier.
+    The box is enforced at the observed cells and at those that were found beyond it, each with a multiplier. It holds
+    what was last evaluated: ``entries`` M_x and ``slopes`` of the listed cells.
     """
 
-    def __init__(self, risk: Risk) -> None:
+    def __init__(self, risk: EmpiricalRisk) -> None:
         self.risk = risk
         self.stiffness = BOX_STIFFNESS * float(risk.weight.mean()) if risk.boxed else 0.0
         self._list(risk.rows, risk.cols, np.zeros(len(risk.rows)))
@@ -139,8 +146,8 @@ class BoundedLoss:
             return np.zeros(len(self.held))
         return np.maximum(0.0, self.held + self.stiffness * (np.abs(self.entries) - 1))
 
-    def move_box(self, U: Floats, V: Floats, K: float) -> float:
-        """Make the pulls the multipliers, list the cells beyond 1 too, and return max(1, max |M_x|); by row blocks."""
+    def update_box(self, U: Floats, V: Floats, K: float) -> float:
+        """Update the multipliers, list the cells beyond 1 too, and return max(1, max |M_x|); by row blocks."""
         if not self.stiffness:
             return 1.0
         (m, n), over, largest, beyond = self.risk.shape, self.over, 1.0, [np.empty(0, np.int64)]

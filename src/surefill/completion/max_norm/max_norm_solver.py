@@ -1,4 +1,4 @@
-"""The empirical risk over the max-norm ball in factored form: descent on spheres, and a certificate every stage."""
+"""Minimises the empirical risk over the max-norm ball: L-BFGS with the factors' rows on spheres, stage by stage."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from surefill.arrays import Array, Floats
-from surefill.completion.max_norm.max_norm_loss import BoundedLoss, Risk
+from surefill.completion.max_norm.max_norm_loss import TINY, BoundedLoss, EmpiricalRisk
 from surefill.loop import Status
 from surefill.spaces.certificates import DualBound, bound_dual_max_norm, bound_over_ball, factor_gram
 from surefill.spaces.conic_model import attempts, check_size, first_tight, load_cvxpy, plan_for
@@ -23,8 +23,8 @@ from surefill.spaces.stage import one_core_if
 STAGE_ITERATIONS = 100
 """Iterations of L-BFGS between certificates."""
 
-FLOOR = 1e-3
-"""Smallest multiplier of a row in the certificate, as a share of their mean."""
+MULTIPLIER_FLOOR = 1e-3
+"""Smallest multiplier of a row in the certificate, as a share of their mean: it divides by them."""
 
 DOUBLE_WORK = 3_000_000
 """Cells times width up to which all is done in double precision; beyond, only once single gains nothing more."""
@@ -32,13 +32,13 @@ DOUBLE_WORK = 3_000_000
 SERIAL_CELLS = 10_000
 """Observed cells up to which dense products stay on one core."""
 
-EXACT = 1e-3
+EXACT_FIT = 1e-3
 """Share of the zero matrix's loss below which an objective is compared with that share instead of itself."""
 
 
 @dataclass(frozen=True, eq=False)
-class Bracket:
-    """The best member so far and the best bound on all: lower <= optimum <= objective, and where to go on from.
+class MaxNormState:
+    """State: the best member so far, the best lower bound, lower_bound <= optimum <= objective, and where to go on.
 
     ``rows`` are unit vectors, the spare coordinate last: m + n of them, for M = K U V'. ``left``, ``right`` are the
     member's factors, ``norm`` the square of their longest row. ``moved`` is the share by which the last stage
@@ -48,7 +48,7 @@ class Bracket:
     rows: Array
     K: float
     objective: float
-    lower: float
+    lower_bound: float
     left: Floats
     right: Floats
     norm: float
@@ -56,16 +56,16 @@ class Bracket:
 
 
 @dataclass
-class Descent:
-    """A solver for ``loop.run``: each stage moves the factors, certifies, and leaves a point that is no optimum.
+class MaxNormSolver:
+    """The solver that :func:`surefill.loop.run` drives: each stage descends, certifies, and leaves saddle points.
 
     ``rank`` fixes the width; without it the width starts at a quarter of what is always enough and doubles where the
     certificate is open and all columns are in use.
     """
 
-    risk: Risk
+    risk: EmpiricalRisk
     rank: int | None
-    tolerance: float
+    tol: float
     rng: np.random.Generator
     deadline: float = math.inf
     start: Array | None = None
@@ -82,7 +82,7 @@ class Descent:
         size = len(self.risk.rows) + sum(self.risk.shape)
         return min(full_width(self.risk.shape), math.ceil(math.sqrt(2 * size)))
 
-    def init(self) -> Bracket:
+    def init(self) -> MaxNormState:
         """Random directions, or the start's; the zero matrix is the member that is known."""
         width = self.rank or max(min(self.widest, 8), self.widest // 4)
         rows = self.start
@@ -90,39 +90,39 @@ class Descent:
             rows = self.rng.normal(size=(sum(self.risk.shape), width + 1))
             rows = rows / np.linalg.norm(rows, axis=1, keepdims=True)
         m, n = self.risk.shape
-        nothing = np.zeros((m, 1)), np.zeros((n, 1))
-        return Bracket(rows, 1.0 if self.risk.K is None else self.risk.K, self.risk.at_zero, 0.0, *nothing, norm=0.0)
+        zero = np.zeros((m, 1)), np.zeros((n, 1))
+        return MaxNormState(rows, 1.0 if self.risk.K is None else self.risk.K, self.risk.at_zero, 0.0, *zero, norm=0.0)
 
-    def step(self, state: Bracket) -> Bracket:
+    def step(self, state: MaxNormState) -> MaxNormState:
         """Descend, keep the better member and the better bound, and follow what gains are left."""
         point, K = self._descend(state)
         found = self._certify(point)
         lower = self.risk.lower_bound(self.loss.residual, found.value, float(self.loss.over.sum()))
         entries = self.loss.entries[self.loss.observed]
         with one_core_if(len(self.risk.rows) < SERIAL_CELLS):
-            excess = self.loss.move_box(point.left, point.right, K)
+            excess = self.loss.update_box(point.left, point.right, K)
         objective = self.risk.objective(entries / excess, K / excess)
-        moved = (state.objective - objective) / max(state.objective, 1e-300)
+        moved = (state.objective - objective) / max(state.objective, TINY)
         if objective < state.objective:
             root = math.sqrt(K / excess)
             left, right = root * point.left, root * point.right
             state = replace(state, objective=objective, left=left, right=right, norm=K / excess)
-        state = replace(state, K=K, lower=max(state.lower, min(lower, state.objective)), moved=abs(moved))
-        if state.moved < self.tolerance / 10:
+        state = replace(state, K=K, lower_bound=max(state.lower_bound, min(lower, state.objective)), moved=abs(moved))
+        if state.moved < self.tol / 10:
             self.dtype = np.float64
         rows = point.on_sphere[:, 0]
-        return replace(state, rows=rows if is_closed(state, self.risk, self.tolerance) else self._leave(rows, found))
+        return replace(state, rows=rows if is_closed(state, self.risk, self.tol) else self._escape(rows, found))
 
-    def measure(self, state: Bracket) -> float:
+    def measure(self, state: MaxNormState) -> float:
         """The certified gap as a share of the objective."""
-        return (state.objective - state.lower) / max(state.objective, 1e-300)
+        return (state.objective - state.lower_bound) / max(state.objective, TINY)
 
-    def terminate(self, state: Bracket) -> Status | None:
+    def terminate(self, state: MaxNormState) -> Status | None:
         """Converged when the gap is as small as asked for, or, with a rank, when stages gain nothing."""
-        still = self.rank is not None and state.moved < self.tolerance / 100
-        return Status.CONVERGED if still or is_closed(state, self.risk, self.tolerance) else None
+        still = self.rank is not None and state.moved < self.tol / 100
+        return Status.CONVERGED if still or is_closed(state, self.risk, self.tol) else None
 
-    def _descend(self, state: Bracket) -> tuple[Point, float]:
+    def _descend(self, state: MaxNormState) -> tuple[Point, float]:
         """One stage of L-BFGS over the rows' directions and, with a penalty, over K after the first.
 
         K = 0 would be a false stationary point: directions that mean something come first.
@@ -151,30 +151,30 @@ class Descent:
     def _certify(self, point: Point) -> DualBound:
         """A bound on <B, .> over the unit ball, B the pull on the listed cells."""
         left, right = point.left.astype(np.float64), point.right.astype(np.float64)
-        return bound_over_ball(self.loss.pull, left, right, 1.0, FLOOR)
+        return bound_over_ball(self.loss.pull, left, right, 1.0, MULTIPLIER_FLOOR)
 
-    def _leave(self, rows: Array, found: DualBound) -> Array:
-        """Where a certificate is open: wider if all columns are in use, and a step along the gains."""
+    def _escape(self, rows: Array, found: DualBound) -> Array:
+        """Saddle escape where a certificate is open: wider if all columns are in use, and a step along the gains."""
         width = rows.shape[1] - 1
-        if self.rank is not None or found.singular_values[0] <= 1 + self.tolerance:
+        if self.rank is not None or found.singular_values[0] <= 1 + self.tol:
             return rows
         if width < self.widest and has_full_rank(rows):
             rows = widen(rows, min(2 * width, self.widest), self.rng)
-        return escape_saddle(rows, found, self.tolerance)
+        return escape_saddle(rows, found, self.tol)
 
 
-def is_closed(state: Bracket, risk: Risk, tolerance: float) -> bool:
-    """Whether the gap is at most ``tolerance`` of the objective, or of a thousandth of the zero matrix's loss."""
-    return state.objective - state.lower <= tolerance * max(state.objective, EXACT * risk.at_zero)
+def is_closed(state: MaxNormState, risk: EmpiricalRisk, tol: float) -> bool:
+    """Whether the gap is at most ``tol`` of the objective, or of a thousandth of the zero matrix's loss."""
+    return state.objective - state.lower_bound <= tol * max(state.objective, EXACT_FIT * risk.at_zero)
 
 
-def solve_conic(risk: Risk, tolerance: float) -> Bracket:
+def solve_max_norm_conic(risk: EmpiricalRisk, tol: float) -> MaxNormState:
     """min over G = [[W1, M], [M', W2]] PSD with diag(G) <= K and |M_x| <= 1, repaired and certified afresh."""
     check_size(risk.shape)
-    return first_tight(_answers(risk), lambda found: found.objective - found.lower, tolerance * 1e-2 * risk.at_zero)
+    return first_tight(_answers(risk), lambda found: found.objective - found.lower_bound, tol * 1e-2 * risk.at_zero)
 
 
-def _answers(risk: Risk) -> Iterator[Bracket]:
+def _answers(risk: EmpiricalRisk) -> Iterator[MaxNormState]:
     cp = load_cvxpy()
     m, n = risk.shape
     gram = cp.Variable((m + n, m + n), PSD=True)
@@ -189,7 +189,7 @@ def _answers(risk: Risk) -> Iterator[Bracket]:
         yield _certified(risk, np.array(gram.value), A, 2 * np.maximum(0.0, diagonal.dual_value))
 
 
-def _certified(risk: Risk, G: Array, A: Array, y: Array) -> Bracket:
+def _certified(risk: EmpiricalRisk, G: Array, A: Array, y: Array) -> MaxNormState:
     """A member made of the Gram matrix, and the bound that the multipliers A of the box and y of the diagonal give."""
     m = risk.shape[0]
     U, V = factor_gram(G[:m, :m], G[:m, m:], G[m:, m:])
@@ -198,8 +198,8 @@ def _certified(risk: Risk, G: Array, A: Array, y: Array) -> Bracket:
     B = -A
     B[risk.rows, risk.cols] += 2 * risk.weight * (risk.target - entries)
     lower = risk.lower_bound(risk.target - entries, bound_dual_max_norm(B, y), float(np.abs(A).sum()))
-    norm = max(float(np.sum(side**2, axis=1).max()) for side in (U, V))
+    norm = max(float(np.sum(factor**2, axis=1).max()) for factor in (U, V))
     shrink = max(1.0, norm / risk.K if risk.K is not None else 1.0, float(np.abs(M).max()) if risk.boxed else 1.0)
     objective = risk.objective(entries / shrink, norm / shrink)
     left, right = U / np.sqrt(shrink), V / np.sqrt(shrink)
-    return Bracket(np.empty((0, 0)), norm, objective, min(lower, objective), left, right, norm / shrink)
+    return MaxNormState(np.empty((0, 0)), norm, objective, min(lower, objective), left, right, norm / shrink)

@@ -1,4 +1,4 @@
-"""SoftImpute by alternating ridge regressions on filled-in rows and columns (Hastie, Mazumder, Lee, Zadeh, 2015).
+"""softImpute-ALS: SoftImpute by alternating ridge regressions on filled-in rows and columns (Hastie et al., 2015).
 
     |M|_tr = min over A B' = M of (|A|_F^2 + |B|_F^2) / 2
 
@@ -17,20 +17,22 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from surefill.arrays import Array
-from surefill.completion.optimality_gap import estimate_gap
-from surefill.completion.spectral.proximal_gradient import CHECK_EVERY, Spectrum
-from surefill.completion.spectral.shrinkage import SoftThreshold
-from surefill.completion.spectral.squared_loss import Sample
+from surefill.completion.spectral.proximal_gradient import CHECK_EVERY, FittedSVD
+from surefill.completion.spectral.shrinkage import SoftThreshold, estimate_gap
+from surefill.completion.spectral.squared_loss import SquaredLoss
 from surefill.loop import Status
 from surefill.spaces.spectral_norm import SparseOperator, lanczos
 
 FEWEST_NEW = 10
-"""Directions that may join at a time, or as many as there are already."""
+"""Directions that may join at a time, or as many as there are already: the width at most doubles."""
+
+VANISHED = 1e-9
+"""Share of the largest singular value below which one is dropped, since sweeps shrink it to 0 only in the limit."""
 
 
 @dataclass(frozen=True, eq=False)
-class Factors:
-    """M = A B' with A = left sqrt(values), B = right sqrt(values), left and right orthonormal."""
+class ALSState:
+    """State: M = A B' with A = left sqrt(values), B = right sqrt(values), left and right orthonormal."""
 
     left: Array
     values: Array
@@ -41,57 +43,59 @@ class Factors:
 
 
 @dataclass(frozen=True, eq=False)
-class SoftAlternation:
-    """The solver for :func:`surefill.loop.run`. Every tenth sweep it estimates the duality gap, stops at ``tol``, and
-    else lets directions join in which the residual is stronger than the penalty, up to ``max_rank`` in all.
+class SoftImputeALS:
+    """The solver for :func:`surefill.loop.run`: one step is one sweep over columns and rows.
+
+    Every tenth sweep it estimates the duality gap, stops at ``tol``, and else lets directions join in which the
+    residual is stronger than the penalty, up to ``max_rank`` in all.
     """
 
-    sample: Sample
+    loss: SquaredLoss
     shrinkage: SoftThreshold
     tol: float
     max_rank: int
     random_state: int = 0
-    start: Spectrum | None = None
+    start: FittedSVD | None = None
     task: str = field(default="completing", init=False)
 
-    def init(self) -> Factors:
-        """The start given, or nothing, and the directions in which the residual is strong."""
-        m, n = self.sample.shape
-        first = self.start or Spectrum(np.zeros((m, 0)), np.zeros(0), np.zeros((n, 0)), np.zeros(0), np.inf)
-        residual = self.sample.residual(first.left * first.values, first.right)
-        objective = self.sample.loss(residual) + self.shrinkage.cost(first.values)
-        return self._grown(Factors(first.left, first.values, first.right, objective), residual)
+    def init(self) -> ALSState:
+        """The start given, or the zero matrix, and the directions in which the residual is strong."""
+        m, n = self.loss.shape
+        first = self.start or FittedSVD(np.zeros((m, 0)), np.zeros(0), np.zeros((n, 0)), np.zeros(0), np.inf)
+        residual = self.loss.residual(first.left * first.values, first.right)
+        objective = self.loss.value(residual) + self.shrinkage.cost(first.values)
+        return self._grown(ALSState(first.left, first.values, first.right, objective), residual)
 
-    def step(self, state: Factors) -> Factors:
+    def step(self, state: ALSState) -> ALSState:
         """All columns, then all rows."""
         root = np.sqrt(state.values)
         A, B = state.left * root, state.right * root
-        product = self.sample.residual_times_left(A, B)
+        product = self.loss.residual_times_left(A, B)
         V, d, R = self._regressed(product, B, state.values)
         A, B = state.left @ R * np.sqrt(d), V * np.sqrt(d)
-        product = self.sample.residual_times_right(A, B)
+        product = self.loss.residual_times_right(A, B)
         U, values, R = self._regressed(product, A, d)
         following = replace(state, left=U, values=values, right=V @ R, steps=state.steps + 1)
         return self._checked(following) if following.steps % CHECK_EVERY == 0 else following
 
     def _regressed(self, product: Array, own: Array, d: Array) -> tuple[Array, Array, Array]:
         """own+ = (product + L own D)(L D + penalty)^-1, and the singular value decomposition of own+ sqrt(D)."""
-        L = self.sample.lipschitz
+        L = self.loss.lipschitz
         updated = (product + L * own * d) * (np.sqrt(d) / (L * d + self.shrinkage.penalty))
         left, values, rightt = np.linalg.svd(updated, full_matrices=False)
         return left, values, rightt.T
 
-    def _checked(self, state: Factors) -> Factors:
-        """Measure; drop what vanished; let new directions in if the gap calls for them."""
-        kept = state.values > 1e-9 * max(state.values.max(initial=0.0), 1e-300)
+    def _checked(self, state: ALSState) -> ALSState:
+        """Estimate the gap; drop what vanished; let new directions join if the gap is open."""
+        kept = state.values > VANISHED * max(state.values.max(initial=0.0), 1e-300)
         slim = replace(state, left=state.left[:, kept], values=state.values[kept], right=state.right[:, kept])
-        residual = self.sample.residual(slim.left * slim.values, slim.right)
-        objective = self.sample.loss(residual) + self.shrinkage.cost(slim.values)
-        gap = estimate_gap(self.sample, self.shrinkage, residual, objective)
+        residual = self.loss.residual(slim.left * slim.values, slim.right)
+        objective = self.loss.value(residual) + self.shrinkage.cost(slim.values)
+        gap = estimate_gap(self.loss, self.shrinkage, residual, objective)
         measured = replace(slim, objective=objective, gap=gap)
         return measured if gap <= self.tol else self._grown(measured, residual)
 
-    def _grown(self, state: Factors, residual: Array) -> Factors:
+    def _grown(self, state: ALSState, residual: Array) -> ALSState:
         """Join the strongest directions of (I - U U') E (I - V V') whose singular value sigma exceeds the penalty.
 
         Along such a u v' the objective falls, most at the amount (sigma - penalty) / L.
@@ -100,10 +104,10 @@ class SoftAlternation:
         room = min(self.max_rank - width, max(FEWEST_NEW, width))
         if room <= 0:
             return state
-        outside = _Deflated(SparseOperator(self.sample.matrix(residual)), state.left, state.right)
-        found = lanczos(outside, 2 * room + 20, self.random_state)
+        complement = _Deflated(SparseOperator(self.loss.matrix(residual)), state.left, state.right)
+        found = lanczos(complement, 2 * room + 20, self.random_state)
         fresh = min(room, int(np.count_nonzero(found.values > self.shrinkage.penalty)))
-        amounts = (found.values[:fresh] - self.shrinkage.penalty) / self.sample.lipschitz
+        amounts = (found.values[:fresh] - self.shrinkage.penalty) / self.loss.lipschitz
         left, right = found.left[:, :fresh], found.right[:, :fresh]
         return replace(
             state,
@@ -112,29 +116,29 @@ class SoftAlternation:
             right=np.hstack([state.right, right]),
         )
 
-    def spectrum(self, state: Factors) -> Spectrum:
+    def solution(self, state: ALSState) -> FittedSVD:
         """The matrix found, after a last threshold within the span of its columns: small factors become zero."""
-        L, V = self.sample.lipschitz, state.right
-        product = self.sample.matrix(self.sample.residual(state.left * state.values, V)) @ V
+        L, V = self.loss.lipschitz, state.right
+        product = self.loss.matrix(self.loss.residual(state.left * state.values, V)) @ V
         U, s, Rt = np.linalg.svd(product / L + state.left * state.values, full_matrices=False)
-        values = self.shrinkage.apply(s, L)
+        values = self.shrinkage.prox(s, L)
         kept = int(np.count_nonzero(values))
         left, values, right = U[:, :kept], values[:kept], np.ascontiguousarray(V @ Rt[:kept].T)
-        residual = self.sample.residual(left * values, right)
-        return Spectrum(left, values, right, residual, self.sample.loss(residual) + self.shrinkage.cost(values))
+        residual = self.loss.residual(left * values, right)
+        return FittedSVD(left, values, right, residual, self.loss.value(residual) + self.shrinkage.cost(values))
 
-    def measure(self, state: Factors) -> float:
+    def measure(self, state: ALSState) -> float:
         """f + penalty |M|_tr as of the last check."""
         return state.objective
 
-    def terminate(self, state: Factors) -> Status | None:
+    def terminate(self, state: ALSState) -> Status | None:
         """At the gap asked for, or with nothing left to fit."""
         return Status.CONVERGED if state.gap <= self.tol or len(state.values) == 0 else None
 
 
 @dataclass(frozen=True, eq=False)
 class _Deflated:
-    """(I - U U') E (I - V V')."""
+    """The operator (I - U U') E (I - V V'): E outside the directions that are already there."""
 
     inner: SparseOperator
     left: Array

@@ -1,17 +1,18 @@
-"""IterativeSVD: the best fit of a given rank, by filling in and cutting off."""
+"""IterativeSVD: the best fit of a given rank, by hard impute."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 from surefill.completion.effects import Centre
 from surefill.completion.spectral.shrinkage import RankLimit
 from surefill.completion.spectral.spectral_algorithm import SpectralAlgorithm, check_whole
-from surefill.completion.spectral.squared_loss import Sample
+from surefill.completion.spectral.squared_loss import SquaredLoss
 from surefill.registry import storable
 
 RANK_PATH = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
+"""Ranks to choose from, two per octave."""
 
 
 @storable
@@ -43,7 +44,10 @@ class IterativeSVD(SpectralAlgorithm):
     max_steps: int = 300
     tol: float = 1e-3
     random_state: int = 0
-    parameter: ClassVar[str] = "rank"
+
+    @property
+    def _parameter(self) -> str:
+        return "rank"
 
     def _check_own(self) -> None:
         if self.rank != "auto":
@@ -52,10 +56,10 @@ class IterativeSVD(SpectralAlgorithm):
     def _given(self) -> float | None:
         return None if self.rank == "auto" else self.rank
 
-    def _path(self, sample: Sample) -> tuple[float, ...]:
-        return tuple(rank for rank in RANK_PATH if rank <= min(sample.shape)) or (1,)
+    def _path(self, loss: SquaredLoss) -> tuple[float, ...]:
+        return tuple(rank for rank in RANK_PATH if rank <= min(loss.shape)) or (1,)
 
-    def _default(self, sample: Sample) -> float:
+    def _default(self, loss: SquaredLoss) -> float:
         return 1
 
     def _shrinkage(self, parameter: float) -> RankLimit:

@@ -1,4 +1,4 @@
-"""min f(M) + h(M) by accelerated proximal steps on singular values, with products sparse plus low rank.
+"""Accelerated proximal gradient for min f(M) + h(M), on singular values, with products sparse plus low rank.
 
     Y = M + theta (M - M_before),        M_next = prox_h (Y + E_Y / L),
 
@@ -15,20 +15,28 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from surefill.arrays import Array
-from surefill.completion.optimality_gap import estimate_gap
-from surefill.completion.spectral.shrinkage import Shrinkage
-from surefill.completion.spectral.squared_loss import Sample
+from surefill.completion.spectral.shrinkage import Shrinkage, estimate_gap
+from surefill.completion.spectral.squared_loss import SquaredLoss
 from surefill.loop import Status
 
 SPARE = 6
 """Vectors carried beyond the rank, so that a rising one is seen before it is needed."""
 
 POWER_STEPS = 2
+"""Power steps per proximal step: they start from the last vectors, so that few are enough (Yao and Kwok take one)."""
+
 CHECK_EVERY = 10
+"""Steps between estimates of the duality gap, each of which costs a few steps."""
+
+NO_LOSS = 1e-15
+"""Share of f(0) at which an objective is 0 to rounding."""
+
+CHANGE_FLOOR = 1e-9
+"""Share of f(0) below which a change of the objective is compared with that share instead of the objective."""
 
 
 @dataclass(frozen=True, eq=False)
-class Spectrum:
+class FittedSVD:
     """M = left diag(values) right' with orthonormal columns, its residual E and f + h at it."""
 
     left: Array
@@ -39,11 +47,15 @@ class Spectrum:
 
 
 @dataclass(frozen=True, eq=False)
-class Descent:
-    """State of the descent: two last matrices, the right vectors to start from, and how long momentum has built up."""
+class ProximalState:
+    """The last two matrices, the right vectors to start from, and the steps since momentum was reset.
 
-    now: Spectrum
-    before: Spectrum
+    ``mark`` is the objective at the last check, ``change`` its relative fall since the one before, ``gap`` the relative
+    duality gap estimated then.
+    """
+
+    now: FittedSVD
+    before: FittedSVD
     basis: Array
     momentum: int = 0
     steps: int = 0
@@ -53,32 +65,35 @@ class Descent:
 
 
 @dataclass(frozen=True, eq=False)
-class SpectralDescent:
-    """The solver for :func:`surefill.loop.run`. Stops at a relative duality gap of ``tol`` (estimated every tenth
-    step), or, where h is not convex, when the objective falls by less than ``tol`` of itself in ten steps.
+class ProximalGradient:
+    """The solver for :func:`surefill.loop.run`: one step is one proximal step.
+
+    Stops at a relative duality gap of ``tol`` (estimated every tenth step), or, where h is not convex, when the
+    objective falls by less than ``tol`` of itself in ten steps.
     """
 
-    sample: Sample
+    loss: SquaredLoss
     shrinkage: Shrinkage
     tol: float
     max_rank: int
     random_state: int = 0
-    start: Spectrum | None = None
+    start: FittedSVD | None = None
     task: str = field(default="completing", init=False)
 
-    def init(self) -> Descent:
+    def init(self) -> ProximalState:
         """The start given, else zero."""
-        m, n = self.sample.shape
+        m, n = self.loss.shape
         width = min(2 * SPARE, self.max_rank)
         first = self.start
         if first is None:
             first = self._spectrum(np.zeros((m, 0)), np.zeros(0), np.zeros((n, 0)))
         else:
             first = self._spectrum(first.left, first.values, first.right)
-        return Descent(first, first, self._widened(first.right, max(width, first.right.shape[1] + SPARE)))
+        return ProximalState(first, first, self._widened(first.right, max(width, first.right.shape[1] + SPARE)))
 
-    def step(self, state: Descent) -> Descent:
+    def step(self, state: ProximalState) -> ProximalState:
         """One proximal step from the extrapolated point; where the objective would rise, M stays and momentum goes."""
+        # Restarted Nesterov momentum; without convexity it could carry the objective up, so there is none.
         theta = state.momentum / (state.momentum + 3.0) if self.shrinkage.convex else 0.0
         after, basis = self._proximal(state, theta)
         rises = after.objective > state.now.objective
@@ -92,46 +107,46 @@ class SpectralDescent:
         )
         return self._checked(following) if following.steps % CHECK_EVERY == 0 else following
 
-    def _checked(self, state: Descent) -> Descent:
+    def _checked(self, state: ProximalState) -> ProximalState:
         objective = state.now.objective
-        change = (state.mark - objective) / max(objective, 1e-9 * self.sample.null_loss)
-        gap = estimate_gap(self.sample, self.shrinkage, state.now.residual, objective)
+        change = (state.mark - objective) / max(objective, CHANGE_FLOOR * self.loss.value_at_zero)
+        gap = estimate_gap(self.loss, self.shrinkage, state.now.residual, objective)
         return replace(state, mark=objective, change=change, gap=gap)
 
-    def spectrum(self, state: Descent) -> Spectrum:
+    def solution(self, state: ProximalState) -> FittedSVD:
         """The matrix found."""
         return state.now
 
-    def measure(self, state: Descent) -> float:
+    def measure(self, state: ProximalState) -> float:
         """f + h."""
         return state.now.objective
 
-    def terminate(self, state: Descent) -> Status | None:
+    def terminate(self, state: ProximalState) -> Status | None:
         """At the gap asked for, or, without convexity, when steps no longer pay."""
         enough = state.gap <= self.tol if self.shrinkage.convex else state.change <= self.tol
-        return Status.CONVERGED if enough or state.now.objective <= 1e-15 * self.sample.null_loss else None
+        return Status.CONVERGED if enough or state.now.objective <= NO_LOSS * self.loss.value_at_zero else None
 
-    def _proximal(self, state: Descent, theta: float) -> tuple[Spectrum, Array]:
+    def _proximal(self, state: ProximalState, theta: float) -> tuple[FittedSVD, Array]:
         """prox_h of Y + E_Y / L by power steps from the basis, and the basis for the next time."""
-        L, now, before = self.sample.lipschitz, state.now, state.before
+        L, now, before = self.loss.lipschitz, state.now, state.before
         left = np.hstack([(1 + theta) * now.left * now.values, -theta * before.left * before.values])
         right = np.hstack([now.right, before.right])
-        E = self.sample.matrix(((1 + theta) * now.residual - theta * before.residual) / L)
+        E = self.loss.matrix(((1 + theta) * now.residual - theta * before.residual) / L)
         P, s, Q = _top_singular(left, right, E, state.basis)
-        values = self.shrinkage.apply(s, L)
+        values = self.shrinkage.prox(s, L)
         kept = int(np.count_nonzero(values))
-        wanted = min(kept + SPARE if kept < len(s) else 2 * len(s), self.max_rank, *self.sample.shape)
+        wanted = min(kept + SPARE if kept < len(s) else 2 * len(s), self.max_rank, *self.loss.shape)
         after = self._spectrum(P[:, :kept], values[:kept], Q[:, :kept])
         return after, self._widened(Q[:, :wanted], wanted)
 
-    def _spectrum(self, left: Array, values: Array, right: Array) -> Spectrum:
-        residual = self.sample.residual(left * values, right)
-        objective = self.sample.loss(residual) + self.shrinkage.cost(values)
-        return Spectrum(left, values, right, residual, objective)
+    def _spectrum(self, left: Array, values: Array, right: Array) -> FittedSVD:
+        residual = self.loss.residual(left * values, right)
+        objective = self.loss.value(residual) + self.shrinkage.cost(values)
+        return FittedSVD(left, values, right, residual, objective)
 
     def _widened(self, basis: Array, width: int) -> Array:
         """``basis`` with random columns beside it until there are ``width``."""
-        more = min(width, *self.sample.shape) - basis.shape[1]
+        more = min(width, *self.loss.shape) - basis.shape[1]
         if more <= 0:
             return basis
         fresh = np.random.default_rng([self.random_state, basis.shape[1]]).normal(size=(len(basis), more))

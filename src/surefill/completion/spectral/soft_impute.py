@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from surefill.completion.effects import Centre
-from surefill.completion.spectral.alternating_least_squares import SoftAlternation
-from surefill.completion.spectral.proximal_gradient import SpectralDescent, Spectrum
+from surefill.completion.spectral.alternating_least_squares import SoftImputeALS
+from surefill.completion.spectral.proximal_gradient import FittedSVD, ProximalGradient
 from surefill.completion.spectral.shrinkage import Shrinkage, SoftThreshold
 from surefill.completion.spectral.spectral_algorithm import (
+    SMALLEST,
     SpectralAlgorithm,
     check_positive,
     check_whole,
     top_singular_value,
 )
-from surefill.completion.spectral.squared_loss import Sample
+from surefill.completion.spectral.squared_loss import SquaredLoss
 from surefill.errors import invalid_parameter
 from surefill.registry import storable
 
 PATH_RATIO = 0.75
 PATH_LENGTH = 32
+"""Penalties |E|_2 0.75^k, k = 1..32, down to a ten-thousandth of the one from which on nothing is fitted."""
 
 
 @storable
@@ -59,7 +61,10 @@ class SoftImpute(SpectralAlgorithm):
     max_steps: int = 500
     tol: float = 1e-3
     random_state: int = 0
-    parameter: ClassVar[str] = "penalty"
+
+    @property
+    def _parameter(self) -> str:
+        return "penalty"
 
     def _check_own(self) -> None:
         if self.penalty != "auto":
@@ -72,21 +77,21 @@ class SoftImpute(SpectralAlgorithm):
     def _given(self) -> float | None:
         return None if self.penalty == "auto" else float(self.penalty)
 
-    def _path(self, sample: Sample) -> tuple[float, ...]:
-        largest = max(top_singular_value(sample), 1e-300)
+    def _path(self, loss: SquaredLoss) -> tuple[float, ...]:
+        largest = max(top_singular_value(loss), SMALLEST)
         return tuple(largest * PATH_RATIO**k for k in range(1, PATH_LENGTH + 1))
 
-    def _default(self, sample: Sample) -> float:
-        return max(top_singular_value(sample), 1e-300) / 4
+    def _default(self, loss: SquaredLoss) -> float:
+        return max(top_singular_value(loss), SMALLEST) / 4
 
     def _shrinkage(self, parameter: float) -> SoftThreshold:
         return SoftThreshold(parameter)
 
-    def _solver(self, sample: Sample, shrinkage: Shrinkage, tol: float, start: Spectrum | None) -> Any:
-        limit = min(sample.shape) if self.rank is None else min(self.rank, *sample.shape)
-        solver = SpectralDescent if self.method == "svd" else SoftAlternation
-        return solver(sample, shrinkage, tol, limit, self.random_state, start)  # type: ignore[arg-type]
+    def _solver(self, loss: SquaredLoss, shrinkage: Shrinkage, tol: float, start: FittedSVD | None) -> Any:
+        limit = min(loss.shape) if self.rank is None else min(self.rank, *loss.shape)
+        solver = ProximalGradient if self.method == "svd" else SoftImputeALS
+        return solver(loss, shrinkage, tol, limit, self.random_state, start)  # type: ignore[arg-type]
 
-    def _multiplier(self, sample: Sample, shrinkage: Shrinkage, found: Spectrum) -> float:
+    def _multiplier(self, loss: SquaredLoss, shrinkage: Shrinkage, found: FittedSVD) -> float:
         assert isinstance(shrinkage, SoftThreshold)
         return shrinkage.penalty

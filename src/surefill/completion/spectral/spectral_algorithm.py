@@ -1,141 +1,97 @@
-"""What SoftImpute, TraceNormCompletion and IterativeSVD share: sample, path, solver, certificate, completion."""
+"""What SoftImpute, TraceNormCompletion and IterativeSVD share: loss, path, solver, certificate, completion."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from surefill.completion.effects import Effects
 from surefill.completion.low_rank_completion import LowRankCompletion
-from surefill.completion.optimality_gap import certify
-from surefill.completion.spectral.proximal_gradient import SpectralDescent, Spectrum
-from surefill.completion.spectral.shrinkage import Shrinkage
-from surefill.completion.spectral.squared_loss import Sample
+from surefill.completion.path_search import PathSearch, hold_out
+from surefill.completion.spectral.proximal_gradient import FittedSVD, ProximalGradient
+from surefill.completion.spectral.shrinkage import Shrinkage, certify
+from surefill.completion.spectral.squared_loss import SquaredLoss
 from surefill.data import Observations
-from surefill.data.splits import split_entries
 from surefill.errors import invalid_parameter, is_number, is_seed
 from surefill.loop import ProgressCallback, Status, run
 from surefill.spaces.spectral_norm import SparseOperator, lanczos
 
-PATIENCE, LEAST_GAIN = 2, 1e-3
+LEAST_GAIN = 1e-3
+"""Share by which a looser candidate must lower the held-out error: with less and less of a limit fits become slow, and
+the unfinished fits of the path would look better than the exact one."""
 
-
-@dataclass(frozen=True, eq=False)
-class PathState:
-    """How far down the path the walk is, the last fit, the best parameter so far, its fit, error, and tries since."""
-
-    position: int = 0
-    last: Spectrum | None = None
-    last_error: float = np.inf
-    best: float | None = None
-    best_fit: Spectrum | None = None
-    best_error: float = np.inf
-    without_gain: int = 0
-
-
-@dataclass(frozen=True, eq=False)
-class PathSearch:
-    """Walk along ``candidates``, from the tightest limit to the loosest, while the error on held-out cells falls.
-
-    A looser one is taken only if it is better by a thousandth: with less and less of a limit fits become slow, and the
-    loose fits of the path would be better than the exact one.
-    """
-
-    candidates: tuple[float, ...]
-    fit: Callable[[float, Spectrum | None], Spectrum]
-    error: Callable[[Spectrum], float]
-    parameter: str
-
-    task: str = field(init=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "task", f"choosing the {self.parameter}")
-
-    def init(self) -> PathState:
-        """Nothing tried yet."""
-        return PathState()
-
-    def step(self, state: PathState) -> PathState:
-        """Fit the next candidate from the last fit and score it on the held-out cells."""
-        candidate = self.candidates[state.position]
-        fitted = self.fit(candidate, state.last)
-        error = self.error(fitted)
-        if error < (1 - LEAST_GAIN) * state.best_error:
-            return PathState(state.position + 1, fitted, error, candidate, fitted, error)
-        tries = state.without_gain + 1
-        return replace(state, position=state.position + 1, last=fitted, last_error=error, without_gain=tries)
-
-    def measure(self, state: PathState) -> float:
-        """The held-out mean squared error of the last candidate."""
-        return state.last_error
-
-    def terminate(self, state: PathState) -> Status | None:
-        """Stop after two candidates without gain: one may be chance."""
-        return Status.NO_GAIN if state.without_gain >= PATIENCE else None
-
-
-FEWEST_TO_CHOOSE = 20
-HELD_OUT = 0.1
 PATH_TOL = 1e-2
 PATH_STEPS = 40
+"""Duality gap and most steps of a candidate's fit: enough to rank them, since each goes on from the last."""
+
+TOP_LANCZOS_STEPS = 60
+"""Steps of Lanczos for the largest singular value, which only places the path."""
+
+SMALLEST = 1e-300
+"""Keeps a path above 0 where all residuals are 0."""
 
 
 class SpectralAlgorithm(ABC):
-    """A frozen dataclass of parameters turned into f + h, its solver, and the path of its one open parameter."""
+    """min f(M) + h(M), f the squared loss, h of one parameter that is given or chosen on held-out cells.
+
+    A subclass is a frozen dataclass of parameters; it says what h is, which candidates its parameter has, and what
+    solves the problem where that is not the proximal gradient.
+    """
 
     centre: Any
     max_steps: int
     tol: float
     random_state: int
-    parameter: ClassVar[str]
+
+    @property
+    @abstractmethod
+    def _parameter(self) -> str:
+        """The name of h's parameter."""
 
     @abstractmethod
     def _given(self) -> float | None:
-        """The parameter, or None for the path to choose it."""
+        """The parameter, or None where it is to be chosen."""
 
     @abstractmethod
     def _check_own(self) -> None:
         """Refuse bad parameters that only this algorithm has."""
 
     @abstractmethod
-    def _path(self, sample: Sample) -> tuple[float, ...]:
-        """Candidates from the tightest limit to the loosest."""
+    def _path(self, loss: SquaredLoss) -> tuple[float, ...]:
+        """Candidates for the parameter, from the tightest limit on M to the loosest."""
 
     @abstractmethod
-    def _default(self, sample: Sample) -> float:
+    def _default(self, loss: SquaredLoss) -> float:
         """What to take where there are too few cells to choose."""
 
     @abstractmethod
     def _shrinkage(self, parameter: float) -> Shrinkage:
         """h."""
 
-    def _sample(self, observations: Observations) -> Sample:
+    def _loss(self, observations: Observations) -> SquaredLoss:
         """f, in the user's units."""
-        return Sample(observations, Effects.of(observations, self.centre, type(self).__name__))
+        return SquaredLoss(observations, Effects.of(observations, self.centre, type(self).__name__))
 
-    def _solver(self, sample: Sample, shrinkage: Shrinkage, tol: float, start: Spectrum | None) -> Any:
-        return SpectralDescent(sample, shrinkage, tol, min(sample.shape), self.random_state, start)
+    def _solver(self, loss: SquaredLoss, shrinkage: Shrinkage, tol: float, start: FittedSVD | None) -> Any:
+        return ProximalGradient(loss, shrinkage, tol, min(loss.shape), self.random_state, start)
 
-    def _factor(self, sample: Sample) -> float:
-        """What turns f + h into the objective that the user reads."""
+    def _factor(self, loss: SquaredLoss) -> float:
+        """The objective that the user reads, in units of f + h."""
         return 1.0
 
     def fit(self, observations: Observations, progress: ProgressCallback | None = None) -> LowRankCompletion:
         """Complete the whole matrix."""
         self._validate()
-        sample = self._sample(observations)
+        loss = self._loss(observations)
         parameter, start = self._given(), None
-        if parameter is None and len(observations) < FEWEST_TO_CHOOSE:
-            parameter = self._default(sample)
-        elif parameter is None:
-            parameter, start = self._chosen(observations, sample, progress)
+        if parameter is None:
+            parameter, start = self._chosen(observations, loss, progress)
         shrinkage = self._shrinkage(parameter)
-        found, status = self._solved(sample, shrinkage, self.tol, self.max_steps, start, progress)
-        return self._completion(sample, shrinkage, found, status, parameter)
+        found, status = self._solved(loss, shrinkage, self.tol, self.max_steps, start, progress)
+        return self._completion(loss, shrinkage, found, status, parameter)
 
     def _validate(self) -> None:
         owner = type(self).__name__
@@ -147,67 +103,66 @@ class SpectralAlgorithm(ABC):
             raise invalid_parameter(owner, "random_state", "a whole number of at least 0", self.random_state)
 
     def _chosen(
-        self, observations: Observations, whole: Sample, progress: ProgressCallback | None
-    ) -> tuple[float, Spectrum]:
-        """The parameter with the least error on a tenth of the cells held out, and its fit, where to start on all.
+        self, observations: Observations, whole: SquaredLoss, progress: ProgressCallback | None
+    ) -> tuple[float, FittedSVD | None]:
+        """The parameter with the least error on held-out cells, and its fit, where to start on all.
 
         With a tiny penalty the optimum is far from 0, and only steps from the fits before it get there in time.
         """
-        train, held = split_entries(observations, HELD_OUT, self.random_state)
-        sample = self._sample(train)
+        split = hold_out(observations, self.random_state)
+        if split is None:
+            return self._default(whole), None
+        train, held = split
+        loss = self._loss(train)
         i, j = train.by_row.locate(held.rows), train.by_col.locate(held.cols)
-        common = sample.effects.at(i, j)
-        known = (i >= 0) & (j >= 0)
+        common, known = loss.effects.at(i, j), (i >= 0) & (j >= 0)
 
-        def fit(parameter: float, start: Spectrum | None) -> Spectrum:
-            return self._solved(sample, self._shrinkage(parameter), PATH_TOL, PATH_STEPS, start, None)[0]
+        def fit(parameter: float, start: FittedSVD | None) -> FittedSVD:
+            return self._solved(loss, self._shrinkage(parameter), PATH_TOL, PATH_STEPS, start, None)[0]
 
-        def error(found: Spectrum) -> float:
+        def error(found: FittedSVD) -> float:
             product = np.einsum("xk,xk->x", (found.left * found.values)[i], found.right[j])
-            predicted = np.clip(common + sample.scale * np.where(known, product, 0.0), *train.bounds)
+            predicted = np.clip(common + loss.scale * np.where(known, product, 0.0), *train.bounds)
             return float(np.average(held.squared_errors(predicted), weights=held.counts))
 
-        path = self._path(sample)
-        search = PathSearch(path, fit, error, self.parameter)
-        found = run(search, max_steps=len(path), progress=progress).state
-        assert found.best is not None
-        assert found.best_fit is not None
-        return found.best, _extended(found.best_fit, sample, whole)
+        search = PathSearch(self._path(loss), fit, error, f"choosing the {self._parameter}", LEAST_GAIN)
+        parameter, found = search.search(progress=progress)
+        return parameter, _extended(found, loss, whole)
 
     def _solved(
         self,
-        sample: Sample,
+        loss: SquaredLoss,
         shrinkage: Shrinkage,
         tol: float,
         max_steps: int,
-        start: Spectrum | None,
+        start: FittedSVD | None,
         progress: ProgressCallback | None,
-    ) -> tuple[Spectrum, Status]:
-        solver = self._solver(sample, shrinkage, tol, start)
+    ) -> tuple[FittedSVD, Status]:
+        solver = self._solver(loss, shrinkage, tol, start)
         outcome = run(solver, max_steps=max_steps, progress=progress)
-        return solver.spectrum(outcome.state), outcome.status
+        return solver.solution(outcome.state), outcome.status
 
     def _completion(
-        self, sample: Sample, shrinkage: Shrinkage, found: Spectrum, status: Status, parameter: float
+        self, loss: SquaredLoss, shrinkage: Shrinkage, found: FittedSVD, status: Status, parameter: float
     ) -> LowRankCompletion:
-        balanced = np.sqrt(sample.scale * found.values)
+        balanced = np.sqrt(loss.scale * found.values)
         return LowRankCompletion.of(
-            sample.observations,
-            sample.effects,
+            loss.observations,
+            loss.effects,
             (found.left * balanced, found.right * balanced),
             has_effects=self.centre == "effects",
-            penalty=sample.scale * self._multiplier(sample, shrinkage, found),
-            chosen={self.parameter: parameter},
-            gap=certify(sample, shrinkage, found.residual, found.values, self._factor(sample)),
+            penalty=loss.scale * self._multiplier(loss, shrinkage, found),
+            chosen={self._parameter: parameter},
+            gap=certify(loss, shrinkage, found.residual, found.values, self._factor(loss)),
             status=status,
         )
 
-    def _multiplier(self, sample: Sample, shrinkage: Shrinkage, found: Spectrum) -> float:
-        """The trace norm's multiplier at the solution."""
+    def _multiplier(self, loss: SquaredLoss, shrinkage: Shrinkage, found: FittedSVD) -> float:
+        """The multiplier of the trace norm at the solution, with which rows are folded in."""
         return 0.0
 
 
-def _extended(found: Spectrum, part: Sample, whole: Sample) -> Spectrum:
+def _extended(found: FittedSVD, part: SquaredLoss, whole: SquaredLoss) -> FittedSVD:
     """A matrix over the rows and columns of ``part`` as one over those of ``whole``, 0 where part has none."""
     left, right = (np.zeros((size, len(found.values))) for size in whole.shape)
     left[whole.observations.by_row.locate(part.observations.by_row.ids)] = found.left
@@ -215,10 +170,10 @@ def _extended(found: Spectrum, part: Sample, whole: Sample) -> Spectrum:
     return replace(found, left=left, right=right, values=found.values * part.scale / whole.scale)
 
 
-def top_singular_value(sample: Sample) -> float:
+def top_singular_value(loss: SquaredLoss) -> float:
     """|E|_2 at M = 0, by Lanczos: the penalty from which on nothing is fitted."""
-    residual = sample.rows.weight * sample.rows.target
-    return float(lanczos(SparseOperator(sample.matrix(residual)), 60).values[0])
+    residual = loss.rows.weight * loss.rows.target
+    return float(lanczos(SparseOperator(loss.matrix(residual)), TOP_LANCZOS_STEPS).values[0])
 
 
 def check_whole(owner: str, name: str, given: object) -> None:

@@ -1,4 +1,4 @@
-"""The sample as the low-rank solvers see it: residuals of the common part, by row and by column."""
+"""The squared loss on the observed cells, after the common part is taken off: its values, residuals and products."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from scipy.sparse import csr_array
 
 from surefill.arrays import Array
 from surefill.completion.effects import Effects, positions
-from surefill.completion.grouped_regression import Side
+from surefill.completion.grouped_regression import GroupedRegression
 from surefill.data import Observations
 from surefill.kernels.sparse_residuals import residual_products, residuals
 
 
 @dataclass(frozen=True, eq=False)
-class Sample:
+class SquaredLoss:
     """f(M) = (1/2) sum_S c_x (r_x - M_x)^2 over present rows and columns, r_x = (y_x - common part) / scale.
 
     Its gradient is -E, sparse on S, and Lipschitz with constant L = max c. Memory O(nnz).
@@ -34,14 +34,14 @@ class Sample:
         return np.asarray((seen.values - common) / self.scale)
 
     @cached_property
-    def rows(self) -> Side:
+    def rows(self) -> GroupedRegression:
         """Entries by row."""
-        return Side.of_rows(self.observations, self.observations.by_col.ids, self.target)
+        return GroupedRegression.of_rows(self.observations, self.observations.by_col.ids, self.target)
 
     @cached_property
-    def cols(self) -> Side:
+    def cols(self) -> GroupedRegression:
         """Entries by column."""
-        return Side.of_cols(self.observations, self.observations.by_row.ids, self.target)
+        return GroupedRegression.of_cols(self.observations, self.observations.by_row.ids, self.target)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -54,7 +54,7 @@ class Sample:
         return float(self.observations.counts.max())
 
     @cached_property
-    def null_loss(self) -> float:
+    def value_at_zero(self) -> float:
         """f(0)."""
         return 0.5 * float(np.sum(self.rows.weight * self.rows.target**2))
 
@@ -64,7 +64,7 @@ class Sample:
         self.rows.over(residuals, self.rows.target, self.rows.weight, left, right, result)
         return result
 
-    def loss(self, residual: Array) -> float:
+    def value(self, residual: Array) -> float:
         """f(M) from E."""
         return 0.5 * float(np.sum(residual**2 / self.rows.weight))
 
