@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 from scipy.stats import rankdata
 
-from surefill import InputError
+from surefill import InputError, OnlineDualDescent
 from surefill.datasets import make_blocks, make_pattern
 from surefill.online.factored_game import FactoredGame
 from surefill.spaces import max_norm
@@ -65,7 +65,7 @@ def test_the_payoff_comes_down_to_the_value_that_an_independent_solver_finds(pla
     ],
     ids=["two blocks", "three blocks", "uneven blocks"],
 )
-def test_confidence_parts_the_support_from_the_rest_in_any_order(sim):
+def test_confidence_separates_the_support_from_the_rest_in_any_order(sim):
     rows, cols = draws_of(sim)
     by_row = np.argsort(rows, kind="stable")
     for seed in range(3):
@@ -165,3 +165,45 @@ def test_bad_input_gets_one_sentence():
         game.payoff()
     with pytest.raises(InputError, match="other parameters"):
         FactoredGame(rank=3).restore(played([0], [0]).state())
+
+
+class TestBehindOnlineDualDescent:
+    """matrix="factored": the same game, resumed to the bit, and clear refusals."""
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def seen(cls):
+        return make_blocks((20, 20), n_groups=2, n_draws=600, random_state=0).observations
+
+    @pytest.mark.parametrize("confidence", ["entropy", "cube"])
+    def test_online_dual_descent_plays_it(self, seen, confidence):
+        odd = OnlineDualDescent(seen.shape, matrix="factored", observations="zero", confidence=confidence, alpha=2.0)
+        odd.learn_many(seen.rows, seen.cols, np.zeros(len(seen.rows)))
+        game = FactoredGame(seen.shape, alpha=2.0, confidence_player=confidence)
+        game.learn(seen.rows, seen.cols)
+        np.testing.assert_array_equal(odd.confidence().dense(), game.confidence().dense())
+        assert odd.rounds == len(seen.rows)
+
+    def test_it_resumes_to_the_bit(self, seen):
+        values = np.zeros(len(seen.rows))
+        whole = OnlineDualDescent(seen.shape, matrix="factored", observations="zero")
+        whole.learn_many(seen.rows, seen.cols, values)
+        first = OnlineDualDescent(seen.shape, matrix="factored", observations="zero")
+        first.learn_many(seen.rows[:50], seen.cols[:50], values[:50])
+        second = OnlineDualDescent.from_state(first.state())
+        second.learn_many(seen.rows[50:], seen.cols[50:], values[50:])
+        np.testing.assert_array_equal(second.confidence().dense(), whole.confidence().dense())
+        assert second.rounds == whole.rounds
+
+    def test_what_it_cannot_do_is_said_in_one_sentence(self):
+        for given in ({}, {"observations": "zero", "horizon": 10}, {"observations": "zero", "eta_confidence": 0.1}):
+            with pytest.raises(InputError, match="with matrix='factored'"):
+                OnlineDualDescent((3, 3), matrix="factored", **given)
+        odd = OnlineDualDescent((3, 3), matrix="factored", observations="zero")
+        for name, ask in [
+            ("predict", lambda: odd.predict([0], [0])),
+            ("regret", odd.regret),
+            ("average", lambda: odd.average),
+        ]:
+            with pytest.raises(InputError, match=f"{name} needs matrix='mmw'"):
+                ask()

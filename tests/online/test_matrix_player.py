@@ -127,11 +127,11 @@ def test_the_hessian_is_the_change_of_the_gradient(trace: float) -> None:
     """With the trace's limit binding (nu eliminated) and without."""
     log, bounds = random_problem(3)[0], GramBounds(trace, 0.9)
     rng = np.random.default_rng(1)
-    held = BipartiteMatrix(rng.random(log.diagonal.shape), rng.normal(size=log.off_diagonal.shape))
+    multipliers = BipartiteMatrix(rng.random(log.diagonal.shape), rng.normal(size=log.off_diagonal.shape))
     along = BipartiteMatrix(rng.normal(size=log.diagonal.shape), rng.normal(size=log.off_diagonal.shape))
-    before, after = (DualPoint(log, held.plus(along, step), bounds) for step in (-1e-5, 1e-5))
+    before, after = (DualPoint(log, multipliers.plus(along, step), bounds) for step in (-1e-5, 1e-5))
     assert (before.shift > 0) == (trace == 0.5)
-    product = DualPoint(log, held, bounds).hessian_product(along)
+    product = DualPoint(log, multipliers, bounds).hessian_product(along)
     np.testing.assert_allclose(product.diagonal, (before.diagonal - after.diagonal) / 2e-5, atol=1e-8)
     np.testing.assert_allclose(product.off_diagonal, 2 * (before.off_diagonal - after.off_diagonal) / 2e-5, atol=1e-8)
 

@@ -138,7 +138,7 @@ class ConfidencePlayerContract(_PlayerContract):
     def test_regret_stays_below_its_bound(self, stream: str) -> None:
         """Against the best fixed decision in hindsight, which no decision of the player's beats."""
         player, played = self.player, list(self.decisions(stream, self.eta))
-        total = sum(disagreement for _, disagreement in played)
+        total = self.disagreements(stream).sum(axis=0)
         best = player.best_reward(len(played), total)
         achieved = sum(player.support(C) - player.alpha * float(np.vdot(C, D)) for C, D in played)
         assert best - achieved <= player.constants.bound(len(played), self.eta) < np.inf
@@ -251,7 +251,7 @@ class MatrixPlayerContract(_PlayerContract):
         counts, sums = np.zeros((2, *played[0][0].shape))
         np.add.at(counts, tuple(cells.T), 1)
         np.add.at(sums, tuple(cells.T), values)
-        confidence = sum(shown.C for _, _, shown in played)
+        confidence = np.sum([shown.C for _, _, shown in played], axis=0)
         rewards = MatrixRewardSum(
             player.K, player.theta, self.zero_observations, confidence, counts, sums, float(values @ values)
         )
