@@ -1,10 +1,47 @@
 import numpy as np
 import pytest
 
-from surefill import InputError
+from surefill import InputError, PartialCompleter
+from surefill.datasets import make_blocks
 from surefill.reproduction import CompletionErrors, ConfidenceScores, MovielensOutcome, reproduce_pattern
-from surefill.reproduction.figures import _coloured, _faded, draw_errors_by_confidence, draw_pattern, level_means
+from surefill.reproduction.figures import (
+    _coloured,
+    _faded,
+    _panels,
+    draw_blocks,
+    draw_errors_by_confidence,
+    draw_pattern,
+    level_means,
+)
 from surefill.reproduction.methods import coverage_program
+
+
+@pytest.fixture(scope="module")
+def fitted_blocks():
+    sim = make_blocks((8, 6), n_draws=200, random_state=0)
+    return sim, PartialCompleter(1.0, confidence="posterior").fit(sim.observations).result_
+
+
+@pytest.mark.parametrize(("name", "magic"), [("a.png", b"\x89PNG"), ("a.svg", b"<?xml"), ("a.PDF", b"%PDF")])
+def test_pictures_of_every_kind(fitted_blocks, tmp_path, name, magic):
+    draw_blocks(*fitted_blocks, tmp_path / name)
+    assert (tmp_path / name).read_bytes().startswith(magic)
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_kept_panel_is_empty_where_nothing_is_kept(fitted_blocks):
+    _, completed, _, kept = (panel.matrix for panel in _panels(*fitted_blocks))
+    assert np.isnan(kept).any()
+    assert np.isfinite(kept).any()
+    inside = fitted_blocks[1].keeps_dense()
+    np.testing.assert_array_equal(np.isnan(kept), ~inside)
+    np.testing.assert_array_equal(kept[inside], completed[inside])
+
+
+def test_blocks_that_cannot_be_drawn_are_refused(fitted_blocks, tmp_path):
+    for path, sentence in ((tmp_path / "a.xls", "must end in one of"), (tmp_path / "no" / "a.png", "does not exist")):
+        with pytest.raises(InputError, match=sentence):
+            draw_blocks(*fitted_blocks, path)
 
 
 def test_a_pattern_with_a_row_for_the_data_and_one_per_method(tmp_path):
