@@ -41,9 +41,9 @@ class Progress:
     --------
     >>> import surefill as sf
     >>> sim = sf.datasets.make_low_rank((30, 20), rank=2, n_draws=400, noise=0.1, random_state=0)
-    >>> told = []
-    >>> _ = sf.completion.FactorModel().fit(sim.observations, told.append)
-    >>> told[0].task, told[0].step
+    >>> steps = []
+    >>> _ = sf.completion.FactorModel().fit(sim.observations, steps.append)
+    >>> steps[0].task, steps[0].step
     ('choosing the penalty', 1)
     """
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import rosen, rosen_der
 
-from surefill.spaces.lbfgs import MEMORY, StepMemory, _between, _search_along, minimize_lbfgs
+from surefill.spaces.lbfgs import MEMORY, LBFGSMemory, _cubic_minimum, _line_search, minimize_lbfgs
 
 
 @given(st.integers(0, 1000))
@@ -42,7 +42,7 @@ def test_every_step_lowers_the_function_and_few_are_wasted():
 def test_with_full_memory_the_last_gradient_change_is_met():
     rng = np.random.default_rng(0)
     root = rng.normal(size=(20, 20))
-    H, memory = root @ root.T + np.eye(20), StepMemory()
+    H, memory = root @ root.T + np.eye(20), LBFGSMemory()
     for _ in range(MEMORY + 3):
         s = rng.normal(size=20)
         memory.add(s, H @ s)
@@ -54,7 +54,7 @@ def test_with_full_memory_the_last_gradient_change_is_met():
 
 
 def test_steps_along_which_the_slope_falls_are_not_remembered():
-    memory = StepMemory()
+    memory = LBFGSMemory()
     memory.add(np.ones(3), -np.ones(3))
     assert not memory.pairs
 
@@ -71,8 +71,8 @@ def test_walls_are_stepped_back_from_and_precision_is_kept():
 
 
 @pytest.mark.parametrize("end", [(1.0, 0.0, 1.0), (1.0, -1.0, -1.0), (1.0, np.inf, np.nan), (1.0, 1e300, 1e300)])
-def test_the_next_step_lies_between_the_ends_whatever_was_found_there(end):
-    assert 0.1 <= _between((0.0, 0.0, -1.0), end) <= 0.9
+def test_the_next_step_lies_cubic_minimum_the_ends_whatever_was_found_there(end):
+    assert 0.1 <= _cubic_minimum((0.0, 0.0, -1.0), end) <= 0.9
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -83,7 +83,7 @@ def test_a_search_ends_where_a_fall_is_lost_in_rounding(seed):
     def objective(x):
         return 1 + rng.integers(-1, 3) * np.finfo(float).eps, np.array([-1e-17])
 
-    found = _search_along(objective, np.zeros(1), 1.0, -1e-17, np.ones(1), 1.0)
+    found = _line_search(objective, np.zeros(1), 1.0, -1e-17, np.ones(1), 1.0)
     assert found is None or found[1] <= 1
 
 

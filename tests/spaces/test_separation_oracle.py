@@ -95,7 +95,7 @@ def test_the_largest_singular_values_with_all_at_hand_or_by_lanczos(monkeypatch,
     B = np.random.default_rng(0).normal(size=(60, 45))
     B = B.T if turned else B
     truth = np.linalg.norm(B, 2)
-    monkeypatch.setattr("surefill.spaces.spectral_norm.VERIFIED_SIDE", verified)
+    monkeypatch.setattr("surefill.spaces.spectral_norm.DENSE_SIDE", verified)
     left, values, right = top_singular(kind(B), 4)
     assert values == pytest.approx(np.linalg.svd(B, compute_uv=False)[:4], rel=1e-3)
     np.testing.assert_allclose(B @ right, left * values, atol=1e-8)
@@ -104,7 +104,7 @@ def test_the_largest_singular_values_with_all_at_hand_or_by_lanczos(monkeypatch,
 
 def test_where_lanczos_gives_up_the_norm_is_still_bounded(monkeypatch):
     B = np.linalg.qr(np.random.default_rng(0).normal(size=(80, 80)))[0]
-    monkeypatch.setattr("surefill.spaces.spectral_norm.VERIFIED_SIDE", 10)
+    monkeypatch.setattr("surefill.spaces.spectral_norm.DENSE_SIDE", 10)
     monkeypatch.setattr("surefill.spaces.spectral_norm.LANCZOS_RESTARTS", 1)
     assert 1 <= norm_with_margin(B + np.diag(np.linspace(0, 1e-6, 80))) < 20
 

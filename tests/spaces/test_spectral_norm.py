@@ -24,19 +24,19 @@ def test_vectors_belong_to_the_values():
     np.testing.assert_allclose(found.right.T @ found.right, np.eye(found.right.shape[1]), atol=1e-8)
 
 
-@pytest.mark.parametrize("proved_side", [0, 2000])
+@pytest.mark.parametrize("cholesky_side", [0, 2000])
 @given(seed=st.integers(0, 10**6), steps=st.integers(30, 60))
-def test_the_norm_lies_between_the_bounds(proved_side, seed, steps):
+def test_the_norm_lies_between_the_bounds(cholesky_side, seed, steps):
     rng = np.random.default_rng(seed)
     E = csr_array(random_array((50, 35), density=0.3, rng=rng, format="csr"))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(spectral_norm, "PROVED_SIDE", proved_side)
+        patch.setattr(spectral_norm, "CHOLESKY_SIDE", cholesky_side)
         found = bound_spectral_norm(E, steps, seed)
     norm = np.linalg.norm(E.toarray(), 2)
-    assert found.standing == ("proved" if proved_side else "probable")
+    assert found.standing == ("proved" if cholesky_side else "probable")
     assert found.lower <= norm * (1 + 1e-12)
     assert norm <= found.upper
-    assert found.upper <= norm * (1 + 1e-5) if proved_side else found.upper < 2 * norm
+    assert found.upper <= norm * (1 + 1e-5) if cholesky_side else found.upper < 2 * norm
 
 
 def test_a_lanczos_that_found_too_little_is_caught_by_the_factorisation(monkeypatch):

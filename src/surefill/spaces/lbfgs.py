@@ -33,7 +33,7 @@ MAX_TRIES = 20
 """Points tried along one direction before the lowest of them is taken."""
 
 
-class StepMemory:
+class LBFGSMemory:
     """The last steps s and changes of gradient y, and the product of the inverse Hessian they imply with a vector."""
 
     def __init__(self) -> None:
@@ -62,7 +62,7 @@ class StepMemory:
 
 def minimize_lbfgs(objective: Objective, x: Floats, iterations: int, deadline: float = np.inf) -> Floats:
     """x after ``iterations`` steps of L-BFGS, each lowering f; fewer where none does or past ``deadline``."""
-    memory = StepMemory()
+    memory = LBFGSMemory()
     value, gradient = objective(x)
     for _ in range(iterations):
         direction = -memory.times(gradient)
@@ -70,7 +70,7 @@ def minimize_lbfgs(objective: Objective, x: Floats, iterations: int, deadline: f
         if not slope < 0 or time.perf_counter() > deadline:
             break
         first = 1.0 if memory.pairs else 1 / float(np.sqrt(gradient @ gradient))
-        found = _search_along(objective, x, value, slope, direction, first)
+        found = _line_search(objective, x, value, slope, direction, first)
         if found is None:
             break
         x_next, value, next_gradient = found
@@ -79,7 +79,7 @@ def minimize_lbfgs(objective: Objective, x: Floats, iterations: int, deadline: f
     return x
 
 
-def _search_along(
+def _line_search(
     objective: Objective, x: Floats, value: float, slope: float, direction: Floats, step: float
 ) -> tuple[Floats, float, Floats] | None:
     """The first point found that meets the weak Wolfe conditions, by cubic interpolation, or else the lowest tried."""
@@ -95,14 +95,14 @@ def _search_along(
             if tried[2] >= CURVATURE * slope:
                 break
             low = tried
-        step = _between(low, high) if high else 4 * step
+        step = _cubic_minimum(low, high) if high else 4 * step
         if high and not low[0] < step < high[0]:  # no number is left between the ends
             break
     return best
 
 
-def _between(low: Tried, high: Tried) -> float:
-    """Where the cubic through two values and slopes is least, kept a tenth of the way from either end.
+def _cubic_minimum(low: Tried, high: Tried) -> float:
+    """The minimum of the cubic through two values and slopes, kept a tenth of the way from either end.
 
     The middle where the numbers are not finite or the cubic is a line.
     """

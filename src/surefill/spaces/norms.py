@@ -98,7 +98,7 @@ def trace_norm(M: ArrayLike) -> NormValue:
 
 
 def as_matrix(given: ArrayLike, name: str, shape: tuple[int, int] | None = None) -> Array:
-    """``given`` as a finite two-dimensional array of floats, of ``shape`` when that is told."""
+    """``given`` as a finite two-dimensional array of floats, of ``shape`` when that is given."""
     try:
         array = np.array(given, dtype=np.float64)
     except (TypeError, ValueError) as error:

@@ -16,13 +16,13 @@ from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from surefill.arrays import Array
 
-PROVED_SIDE = 2000
+CHOLESKY_SIDE = 2000
 """Shorter side up to which a Cholesky factorisation proves the norm that Lanczos found."""
 
 FAILURE = 1e-9
 """Probability, over the random start, with which the bound beyond that side may fail."""
 
-VERIFIED_SIDE = 6000
+DENSE_SIDE = 6000
 """Shorter side up to which singular values come from the whole Gram matrix, 288 MB; beyond, Lanczos estimates them."""
 
 LANCZOS_TOLERANCE, LANCZOS_VECTORS, LANCZOS_RESTARTS = 1e-3, 60, 30
@@ -81,7 +81,7 @@ def lanczos(operator: Operator, steps: int, random_state: int = 0) -> SingularTr
     for k in range(steps):
         V[:, k] = v
         u = operator.times(v[:, None])[:, 0]
-        u -= U[:, :k] @ (U[:, :k].T @ u)
+        u -= U[:, :k] @ (U[:, :k].T @ u)  # twice is enough (Kahan and Parlett): once leaves rounding of the size of |u|
         u -= U[:, :k] @ (U[:, :k].T @ u)
         alpha = float(np.linalg.norm(u))
         B[k, k] = alpha
@@ -143,7 +143,7 @@ def bound_spectral_norm(matrix: csr_array, steps: int = 250, random_state: int =
     lower = float(found.values[0]) if len(found.values) else 0.0
     if lower == 0.0:
         return SpectralNorm(0.0, 0.0 if not E.data.any() else float(np.linalg.norm(E.data)), "proved")
-    if side <= PROVED_SIDE:
+    if side <= CHOLESKY_SIDE:
         return SpectralNorm(lower, _proved_from(E, lower), "proved")
     eps = (np.log(1.648 * np.sqrt(side) / FAILURE) / (2 * steps - 1)) ** 2
     return SpectralNorm(lower, float(lower / np.sqrt(1 - eps)), "probable")
@@ -170,7 +170,10 @@ class SparseOperator:
 
 
 def _proved_from(E: csr_array, lower: float) -> float:
-    """The first of slowly rising t with t^2 I - E'E positive definite; beyond rounding, for sure."""
+    """The first of slowly rising t >= lower for which a Cholesky factor shows t^2 I - E'E positive definite.
+
+    ``rounding`` bounds the errors of the Gram matrix and of the factorisation.
+    """
     gram = np.asarray((E.T @ E).todense())
     size = len(gram)
     rounding = size * np.finfo(np.float64).eps * (float(np.trace(gram)) + size * lower**2)
@@ -202,7 +205,7 @@ def top_singular(B: Array | Sparse, count: int = 12) -> tuple[Array, Array, Arra
 def _top_eigen(B: Array | Sparse, count: int) -> tuple[Array, Array]:
     """The largest eigenvalues of B B', falling, and their vectors; estimates where B has many rows."""
     side = B.shape[0]
-    if side <= VERIFIED_SIDE:
+    if side <= DENSE_SIDE:
         product = B @ B.T
         gram = product if isinstance(product, np.ndarray) else product.toarray()
         squares, vectors = eigh(gram, subset_by_index=[side - count, side - 1])
@@ -229,4 +232,4 @@ def _top_eigen(B: Array | Sparse, count: int) -> tuple[Array, Array]:
 def norm_with_margin(B: Array | Sparse, found: float | None = None) -> float:
     """At least |B|_2, with a margin for rounding, or for Lanczos; ``found`` where :func:`top_singular` was asked."""
     norm = float(top_singular(B, 1)[1][0]) if found is None else found
-    return norm * (1 + (ROUNDING_MARGIN if min(B.shape) <= VERIFIED_SIDE else LANCZOS_MARGIN))
+    return norm * (1 + (ROUNDING_MARGIN if min(B.shape) <= DENSE_SIDE else LANCZOS_MARGIN))

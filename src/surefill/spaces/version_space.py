@@ -162,7 +162,7 @@ class VersionSpace:
         ``C`` is a matrix, a confidence, or anything with ``block(rows, cols)`` and ``coverage``.
         """
         if not self._uses_conic_solver():
-            from surefill.spaces.separation_oracle import best_responses
+            from surefill.spaces.separation_oracle import best_responses  # which needs this class
 
             given = C if hasattr(C, "block") else self._checked(C)
             return best_responses(self, given, starts=starts, rng=np.random.default_rng(random_state))[0]

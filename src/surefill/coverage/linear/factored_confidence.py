@@ -1,4 +1,4 @@
-"""A confidence held as thin factors: memory per row and column, every entry a short product."""
+"""The confidence of MP 2 in closed form from thin factors: memory per row and column, every entry a short product."""
 
 from __future__ import annotations
 
@@ -13,9 +13,13 @@ from surefill.data.observations import Observations
 from surefill.registry import storable
 
 EXACT_CELLS = 200_000_000
-"""Cells up to which sums over all of C are exact; beyond, they are estimated from drawn cells."""
+"""Cells up to which sums over all of C are exact, seconds of work; beyond, they are estimated from drawn cells."""
 
 DRAWN_CELLS = 4_000_000
+"""Cells drawn for such an estimate: its standard error is at most 1/4000 of the cells."""
+
+PIECE = 100_000
+"""Cells whose factors are gathered at once."""
 
 
 @storable
@@ -121,13 +125,14 @@ class FactoredConfidence:
     def _products(self, i: NDArray[Any], j: NDArray[Any]) -> NDArray[np.float64]:
         """left_i . right_j at many cells, in pieces."""
         pieces = [
-            np.einsum("xk,xk->x", self.left[i[a : a + 100_000]], self.right[j[a : a + 100_000]], dtype=np.float64)
-            for a in range(0, len(i), 100_000)
+            np.einsum("xk,xk->x", self.left[i[a : a + PIECE]], self.right[j[a : a + PIECE]], dtype=np.float64)
+            for a in range(0, len(i), PIECE)
         ]
         return np.concatenate(pieces)
 
     def _smooth(self, products: NDArray[np.float64]) -> NDArray[np.float64]:
         """(1 - t) clip((1 + lambda (gamma - products / T)) / mu, 0, 1)."""
+        # in place, for the blocks are large
         products *= -self.scale / self.count
         products += 1 + self.scale * self.gamma
         products /= self.mu

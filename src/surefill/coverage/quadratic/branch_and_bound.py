@@ -106,13 +106,13 @@ class BranchAndBoundSolver:
 
     def __init__(self, space: VersionSpace, C: Array, target: float) -> None:
         self.space, self.target, self.relaxation = space, target, BoxRelaxation(space, C)
-        self.reach = min(space.matrix_class.radius, 1.0)
+        self.largest_entry = min(space.matrix_class.radius, 1.0)
         self.tree = _heaviest_tree(C)
 
     def init(self) -> BranchState:
         """The box of the whole version space, up to signs."""
-        low = np.where(self.tree, 0.0, -self.reach)
-        whole = self.relaxation.bounded(low, np.full(self.space.shape, self.reach))
+        low = np.where(self.tree, 0.0, -self.largest_entry)
+        whole = self.relaxation.bounded(low, np.full(self.space.shape, self.largest_entry))
         return _with_nodes(BranchState((), 0), [whole])
 
     def step(self, state: BranchState) -> BranchState:
