@@ -9,7 +9,8 @@ import pytest
 
 from surefill import InputError, Observations, PartialCompleter, load, read_observations
 from surefill.datasets import make_low_rank
-from surefill.jobs import CompletedFile, ReadOptions, complete_file, evaluate_file
+from surefill.io import ReadOptions
+from surefill.jobs import CompletedFile, complete_file, evaluate_file
 
 
 @pytest.fixture(scope="module")
@@ -135,7 +136,7 @@ def test_a_failure_leaves_no_file(ratings, tmp_path, monkeypatch, fault):
     ],
 )
 def test_places_that_cannot_be_written_are_refused_before_reading(tmp_path, monkeypatch, targets, sentence):
-    monkeypatch.setattr("surefill.jobs.read_observations", None)
+    monkeypatch.setattr("surefill.io.readers.read_observations", None)
     (tmp_path / "in.csv").write_text("")
     places = {name: tmp_path / file for name, file in ({"output": "out.csv"} | targets).items()}
     with pytest.raises(InputError, match=sentence):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from surefill.errors import InputError
 from surefill.estimators import PartialCompleter, PartialCompletion, iterate_table
 from surefill.estimators.evaluation import Evaluation, evaluate_folds
 from surefill.estimators.long_table import BLOCK_CELLS, Entries
-from surefill.io import read_observations, write_table
+from surefill.io import ReadOptions, write_table
 from surefill.io.files import check_folder, replacing
 from surefill.io.writers import check_table_target
 from surefill.loop import Progress, ProgressCallback
@@ -41,28 +41,6 @@ ORDER_NAMES = {
     "counts": "counts",
 }
 """What people call the orders of :class:`surefill.estimators.evaluation.Evaluation`."""
-
-
-@dataclass(frozen=True)
-class ReadOptions:
-    """How a file of observations is to be read; each option is that of :func:`surefill.read_observations`.
-
-    Examples
-    --------
-    >>> ReadOptions(row="user", col="item", value="stars", bounds=(1, 5)).header is None
-    True
-    """
-
-    row: str | int | None = None
-    col: str | int | None = None
-    value: str | int | None = None
-    delimiter: str | None = None
-    header: bool | None = None
-    bounds: tuple[float, float] | None = None
-
-    def read(self, file: Path) -> Observations:
-        """The observations in a file."""
-        return read_observations(file, **{field.name: getattr(self, field.name) for field in fields(self)})
 
 
 @dataclass(frozen=True)

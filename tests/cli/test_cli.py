@@ -106,7 +106,7 @@ def test_bad_input_is_one_sentence_exit_code_2_and_no_file(run, tmp_path, capsys
 
 
 def test_a_bad_output_is_refused_before_the_work(run, ratings, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("surefill.jobs.read_observations", None)
+    monkeypatch.setattr("surefill.io.readers.read_observations", None)
     for out, sentence in ((tmp_path / "no" / "out.csv", "does not exist"), (tmp_path / "out.xls", "must end in")):
         assert run("complete", ratings, "-o", out) == 2
         assert sentence in capsys.readouterr().err

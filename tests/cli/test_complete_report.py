@@ -42,7 +42,7 @@ def test_the_command_is_what_was_typed(flags):
 
 @pytest.mark.parametrize(("name", "sentence"), [("r.pdf", "must end in .html"), ("no/r.html", "does not exist")])
 def test_a_bad_place_is_refused_before_the_work(run, ratings, tmp_path, capsys, monkeypatch, name, sentence):
-    monkeypatch.setattr("surefill.jobs.read_observations", None)
+    monkeypatch.setattr("surefill.io.readers.read_observations", None)
     assert run("complete", ratings, "-o", tmp_path / "o.csv", "--report", tmp_path / name) == 2
     assert sentence in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []

@@ -14,7 +14,7 @@ from click.core import ParameterSource
 from surefill.registry import Entry
 
 if TYPE_CHECKING:
-    from surefill.jobs import ReadOptions
+    from surefill.io import ReadOptions
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -76,7 +76,7 @@ def reading_options(bounds: str = "as seen") -> Callable[[Command], Command]:
 
 def as_read_options(options: Mapping[str, Any]) -> ReadOptions:
     """What was given for :func:`reading_options`, for a job."""
-    from surefill.jobs import ReadOptions
+    from surefill.io import ReadOptions
 
     named = {name: options[name] for name in ("row", "col", "value", "header", "bounds")}
     return ReadOptions(**named, delimiter=typed_delimiter(options))

@@ -1,6 +1,6 @@
 """Files in and out: readers, writers, and archives of what was learnt."""
 
-from surefill.io.readers import read_observations
+from surefill.io.readers import ReadOptions, read_observations
 from surefill.io.writers import write_table
 
-__all__ = ["read_observations", "write_table"]
+__all__ = ["ReadOptions", "read_observations", "write_table"]

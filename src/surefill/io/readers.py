@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +96,29 @@ def read_observations(
     if source.suffix.lower() in PARQUET_SUFFIXES:
         return _read_parquet(source, choice, bounds)
     return _read_text(source, choice, delimiter, header, bounds)
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """How a file of observations is to be read; each option is that of :func:`surefill.read_observations`.
+
+    Examples
+    --------
+    >>> import surefill as sf
+    >>> sf.io.ReadOptions(row="user", col="item", value="stars", bounds=(1, 5)).header is None
+    True
+    """
+
+    row: Column = None
+    col: Column = None
+    value: Column = None
+    delimiter: str | None = None
+    header: bool | None = None
+    bounds: tuple[float, float] | None = None
+
+    def read(self, file: Path) -> Observations:
+        """The observations in a file."""
+        return read_observations(file, **vars(self))
 
 
 def _read_text(
