@@ -11,7 +11,7 @@ import numpy as np
 from surefill.arrays import Array
 from surefill.errors import MissingExtraError, SolverError
 from surefill.spaces.certificates import factor_gram
-from surefill.spaces.requirements import Requirement, SolverRequirements, unmet
+from surefill.spaces.requirements import CONVEX_CLASS, Requirement, SolverRequirements, unmet
 
 if TYPE_CHECKING:
     from surefill.spaces.version_space import VersionSpace
@@ -38,12 +38,7 @@ SIZE_NEED, SIZE_ADVICE = f"at most {SIZE_LIMIT} rows and columns", "solve on a s
 CONIC_SOLVER = SolverRequirements(
     "the conic solver",
     (
-        Requirement(
-            "a convex class",
-            lambda space: space.matrix_class.convex,
-            lambda space: space.matrix_class.description,
-            "leave the rank out",
-        ),
+        CONVEX_CLASS,
         Requirement(
             SIZE_NEED,
             lambda space: max(space.shape) <= SIZE_LIMIT,

@@ -22,6 +22,15 @@ class Requirement:
     advice: str
 
 
+CONVEX_CLASS = Requirement(
+    "a convex class",
+    lambda space: space.matrix_class.convex,
+    lambda space: space.matrix_class.description,
+    "leave the rank out",
+)
+"""Certificates are for convex classes."""
+
+
 @dataclass(frozen=True)
 class SolverRequirements:
     """All that ``solver`` needs of a version space.

@@ -14,7 +14,9 @@ from surefill.loop import Status
 from surefill.registry import storable
 from surefill.spaces.augmented_lagrangian import Multipliers
 from surefill.spaces.certificates import DualBound, bound_from_response
+from surefill.spaces.requirements import CONVEX_CLASS, SolverRequirements
 from surefill.spaces.saddle_escape import escape_saddle
+from surefill.spaces.separation_oracle import FACTORED_SOLVER
 from surefill.spaces.stage import SERIAL_WORK, one_core_if
 from surefill.spaces.version_space import VersionSpace
 
@@ -59,6 +61,7 @@ class CertifiedDualSolver(FactoredDual):
     """
 
     task = "solving for the largest certified coverage"
+    needs = SolverRequirements("the certified factored solver", (*FACTORED_SOLVER.requirements, CONVEX_CLASS))
 
     def __init__(
         self,

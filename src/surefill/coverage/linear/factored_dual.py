@@ -15,7 +15,7 @@ from surefill.coverage.linear.factored_confidence import FactoredConfidence
 from surefill.kernels.factored_sums import smooth_hinge
 from surefill.registry import storable
 from surefill.spaces.augmented_lagrangian import AugmentedLagrangian, Multipliers
-from surefill.spaces.separation_oracle import factored_space, full_width
+from surefill.spaces.separation_oracle import FACTORED_SOLVER, factored_space, full_width
 from surefill.spaces.spheres import Point, Spheres
 from surefill.spaces.stage import HELD_CELLS, LinearObjective, Stage
 from surefill.spaces.version_space import VersionSpace
@@ -173,9 +173,13 @@ class FactoredDual:
     """min over lambda >= 0, M^t in V of sum_x phi_mu(1 + lambda (gamma - (1/T) sum_t M^t_x)), stage by stage.
 
     The common part of the two factored solvers. It holds the problem; where a solver stands is in a ``DualIterate``.
+    ``needs`` lists what a solver requires of the version space.
     """
 
+    needs = FACTORED_SOLVER
+
     def __init__(self, space: VersionSpace, gamma: float, deadline: float, warm: WarmStart | None) -> None:
+        self.needs.check(space)
         space, matrix_class = factored_space(space)
         self.space, self.gamma, self.K = space, gamma, matrix_class.K
         double = matrix_class.rank is None and space.shape[0] * space.shape[1] <= DOUBLE_CELLS

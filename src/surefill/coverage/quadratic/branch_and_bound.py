@@ -62,7 +62,7 @@ class BoxRelaxation:
         gain = cp.sum(cp.multiply(C, Z)) - EXIT_PENALTY * cp.sum(spare)
         self.problem = cp.Problem(cp.Minimize(-gain), limits)
 
-    def bounded(self, low: Array, high: Array) -> BranchNode:
+    def node(self, low: Array, high: Array) -> BranchNode:
         """The box with its bound, which is negative, or nearly, where it holds no member."""
         self.low.value, self.high.value, self.slope.value, self.offset.value = low, high, low + high, -low * high
         next(attempts(self.problem, INTERIOR_POINT))
@@ -112,7 +112,7 @@ class BranchAndBoundSolver:
     def init(self) -> BranchState:
         """The box of the whole version space, up to signs."""
         low = np.where(self.tree, 0.0, -self.largest_entry)
-        whole = self.relaxation.bounded(low, np.full(self.space.shape, self.largest_entry))
+        whole = self.relaxation.node(low, np.full(self.space.shape, self.largest_entry))
         return _with_nodes(BranchState((), 0), [whole])
 
     def step(self, state: BranchState) -> BranchState:
@@ -121,7 +121,7 @@ class BranchAndBoundSolver:
         worst = heapq.heappop(heap)[2]
         low, high = worst.low.copy(), worst.high.copy()
         low[worst.cell] = high[worst.cell] = worst.split
-        halves = [self.relaxation.bounded(worst.low, high), self.relaxation.bounded(low, worst.high)]
+        halves = [self.relaxation.node(worst.low, high), self.relaxation.node(low, worst.high)]
         return _with_nodes(BranchState(tuple(heap), state.made), halves)
 
     def measure(self, state: BranchState) -> float:
