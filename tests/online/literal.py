@@ -18,22 +18,22 @@ class Constraints:
     p: int
     K: float
     trace: float
-    corners: list = field(init=False)
+    constraint_matrices: list = field(init=False)
     limits: np.ndarray = field(init=False)
 
     def __post_init__(self) -> None:
         p, size = self.p, 2 * self.p
         everything = np.arange(size)
-        self.corners = [(everything, everything, np.ones(size))]
+        self.constraint_matrices = [(everything, everything, np.ones(size))]
         limits = [self.trace]
         for i in range(size):
-            self.corners.append((np.array([i]), np.array([i]), np.ones(1)))
+            self.constraint_matrices.append((np.array([i]), np.array([i]), np.ones(1)))
             limits.append(self.K)
         for i in range(p):
             for j in range(i, p):
                 for sign in (1.0, -1.0):
                     rows, cols = np.array([i, j, p + i, p + j]), np.array([j, i, p + j, p + i])
-                    self.corners.append((rows, cols, sign * np.array([0.5, 0.5, -0.5, -0.5])))
+                    self.constraint_matrices.append((rows, cols, sign * np.array([0.5, 0.5, -0.5, -0.5])))
                     limits.append(1.0)
         self.limits = np.array(limits)
 
@@ -47,7 +47,7 @@ class Constraints:
     def combine(self, y: np.ndarray) -> np.ndarray:
         total = np.zeros((2 * self.p, 2 * self.p))
         for c in np.flatnonzero(y):
-            rows, cols, coefficients = self.corners[c]
+            rows, cols, coefficients = self.constraint_matrices[c]
             np.add.at(total, (rows, cols), y[c] * coefficients)
         return total
 
@@ -79,11 +79,11 @@ def project_literally(
         with np.errstate(invalid="ignore", divide="ignore"):
             ratios = (np.exp(values)[:, None] - np.exp(values)) / gaps
         F = np.where(np.abs(gaps) > 1e-9, ratios, np.exp((values[:, None] + values) / 2))
-        turned = []
+        rotated = []
         for c in free:
-            rows, cols, coefficients = constraints.corners[c]
-            turned.append(np.einsum("a,ax,ay->xy", coefficients, vectors[rows], vectors[cols]))
-        basis = np.stack(turned).reshape(len(free), -1)
+            rows, cols, coefficients = constraints.constraint_matrices[c]
+            rotated.append(np.einsum("a,ax,ay->xy", coefficients, vectors[rows], vectors[cols]))
+        basis = np.stack(rotated).reshape(len(free), -1)
         hessian = (basis * F.ravel()) @ basis.T
         step = np.linalg.lstsq(hessian, over[free], rcond=1e-14)[0]
         for halvings in range(60):

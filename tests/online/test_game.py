@@ -23,7 +23,7 @@ from surefill.online.projections import project_relative_entropy
 from surefill.online.regret import ConcaveQuadratic, maximize_over_class
 
 SETTINGS = ["entropy", "cube"]
-BY_HAND = {"K": 0.7, "alpha": 4.0, "theta": 2.0, "eta_matrix": 1.0, "tol": 1e-6}
+LONG_STEPS = {"K": 0.7, "alpha": 4.0, "theta": 2.0, "eta_matrix": 1.0, "tol": 1e-6}
 """Steps far longer than the theorem's, which show a confidence after a few draws of each cell."""
 
 
@@ -34,9 +34,9 @@ def stream(sim: Simulation, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.n
     return rows[order], cols[order], sim.truth_at(rows[order], cols[order])
 
 
-def by_hand(setting: str, shape: tuple[int, int], **changes: object) -> OnlineDualDescent:
+def with_long_steps(setting: str, shape: tuple[int, int], **changes: object) -> OnlineDualDescent:
     eta = 0.05 if setting == "entropy" else 0.02 * sum(shape) ** -1.5
-    return OnlineDualDescent(shape, confidence=setting, **{**BY_HAND, "eta_confidence": eta, **changes})
+    return OnlineDualDescent(shape, confidence=setting, **{**LONG_STEPS, "eta_confidence": eta, **changes})
 
 
 def separation(confidence: np.ndarray, support: np.ndarray) -> float:
@@ -49,7 +49,7 @@ def separation(confidence: np.ndarray, support: np.ndarray) -> float:
 def test_the_averaged_confidence_finds_the_blocks(setting: str) -> None:
     """Figure 1, permuted, with four draws a cell of the support."""
     sim = make_blocks((8, 8), 2, 512, random_state=1)
-    game = by_hand(setting, sim.observations.shape, observations="zero").learn_many(*stream(sim))
+    game = with_long_steps(setting, sim.observations.shape, observations="zero").learn_many(*stream(sim))
     assert separation(game.confidence().dense(), sim.support) >= 0.98
 
 
@@ -102,7 +102,7 @@ def test_regret_grows_more_slowly_than_the_rounds(setting: str) -> None:
 def test_regret_is_what_the_definition_says(setting: str) -> None:
     """Played again with every r_t kept; the best C in hindsight by a conic solver."""
     shape, alpha = (4, 3), 1.5
-    game = by_hand(setting, shape, alpha=alpha)
+    game = with_long_steps(setting, shape, alpha=alpha)
     inner = game.game
     played = []
     for i, j, o in zip(*streams("random", shape, 30), strict=True):
@@ -232,7 +232,7 @@ def test_the_offline_implication_brackets_the_supremum() -> None:
     mu = np.zeros(shape)
     mu[:3] = 1 / 15
     sim = make_low_rank(shape, 1, 80, sampling=mu, random_state=3)
-    game = by_hand("entropy", shape, K=1.0, eta_matrix=0.5).learn_many(*stream(sim))
+    game = with_long_steps("entropy", shape, K=1.0, eta_matrix=0.5).learn_many(*stream(sim))
     found = offline_implication(game.game, mu, delta)
     seen = sim.observations
     supremum = 0.0
@@ -254,10 +254,10 @@ def test_the_offline_implication_brackets_the_supremum() -> None:
 def test_predictions_follow_the_values_and_need_them() -> None:
     sim = make_low_rank((6, 5), 1, 150, random_state=0)
     rows, cols, values = stream(sim)
-    game = by_hand("entropy", (6, 5), K=1.0, eta_matrix=0.25).learn_many(rows, cols, values)
+    game = with_long_steps("entropy", (6, 5), K=1.0, eta_matrix=0.25).learn_many(rows, cols, values)
     assert np.corrcoef(game.predict(rows, cols), values)[0, 1] > 0.9
     with pytest.raises(InputError, match="predicts none"):
-        by_hand("entropy", (6, 5), observations="zero").predict([0], [0])
+        with_long_steps("entropy", (6, 5), observations="zero").predict([0], [0])
 
 
 @pytest.mark.parametrize(
@@ -270,7 +270,7 @@ def test_predictions_follow_the_values_and_need_them() -> None:
     ],
 )
 def test_bad_observations_get_a_sentence_and_change_nothing(arguments: tuple, message: str) -> None:
-    for game in (by_hand("entropy", (4, 3)), SimplifiedODD((4, 3))):
+    for game in (with_long_steps("entropy", (4, 3)), SimplifiedODD((4, 3))):
         with pytest.raises(InputError, match=message):
             game.learn_many(*arguments)
         assert game.rounds == 0

@@ -8,20 +8,19 @@ half the difference of two completions, small at the cells observed.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import xlogy
 
 from surefill.arrays import Array, Indices
 from surefill.data.checks import as_cells
 from surefill.data.observations import Observations
 from surefill.errors import invalid_parameter, is_seed
 from surefill.online.parameters import require_positive, require_shape
+from surefill.online.players import EntropyPlayer
 from surefill.online.projections import project_euclidean
 from surefill.spaces.augmented_lagrangian import AugmentedLagrangian, Multipliers
 from surefill.spaces.classes import MaxNorm
@@ -206,7 +205,8 @@ class SimplifiedODD:
     matrix_predict : (C_t, M_t, cells) -> M_(t+1), larger where less is known; None for a
         :class:`GradientAdversary`.
     eta : step size of the mirror ascent.
-    alpha : weight of the entropy; the larger, the closer C stays to uniform.
+    alpha : weight of the entropy. Small, since entropy and Euclidean projection do not match: C collapses onto a few
+        cells unless alpha log(mn) is below the typical M (docs/mathematics.md, "The online game").
 
     Examples
     --------
@@ -268,8 +268,7 @@ class SimplifiedODD:
 
     def confidence(self) -> DenseConfidence:
         """min(1, e^H(C-bar) C-bar_x): 1 on the support of a uniform distribution, 0 off it."""
-        average = self.average
-        return DenseConfidence(np.minimum(1.0, math.exp(-xlogy(average, average).sum()) * average))
+        return DenseConfidence(EntropyPlayer(self.shape, self.alpha).to_unit(self.average))
 
     def state(self) -> dict[str, Any]:
         """The whole game as numbers and arrays; :meth:`from_state` goes on from it to the bit."""
