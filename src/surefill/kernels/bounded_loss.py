@@ -1,4 +1,8 @@
-"""Compiled sums over the listed cells of one factored matrix: squared loss, the box's terms, and their gradient."""
+"""Sums over the listed cells of one factored matrix: squared loss, the box's augmented Lagrangian, and their gradient.
+
+The box |M_x| <= 1 adds [a_x^2 - multiplier_x^2] / (2 stiffness), a_x = max(0, multiplier_x + stiffness (|M_x| - 1)),
+for each cell x; a_x is the multiplier of the next stage.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +20,7 @@ def set_row_terms(
     other: Indices,
     target: Floats,
     weight: Floats,
-    held: Floats,
+    multiplier: Floats,
     stiffness: float,
     scale: float,
     U: Floats,
@@ -26,10 +30,10 @@ def set_row_terms(
     dU: Floats,
     value: Floats,
 ) -> None:
-    """value_i = sum_x w_x (M_x - target_x)^2 + [over_x^2 - held_x^2] / (2 stiffness) over a row's cells x = (i, j).
+    """value_i = sum_x w_x (M_x - target_x)^2 + [a_x^2 - multiplier_x^2] / (2 stiffness) over a row's cells x = (i, j).
 
-    M_x = scale u_i . v_j is left in ``entries``, over_x = max(0, held_x + stiffness (|M_x| - 1)) is the box's pull, the
-    derivative in M_x is left in ``slopes``, and dU_i = sum_x slopes_x v_j. A stiffness of 0 leaves the box out.
+    M_x = scale u_i . v_j is left in ``entries``, the derivative in M_x in ``slopes``, and dU_i = sum_x slopes_x v_j. A
+    stiffness of 0 leaves the box out.
     """
     width = U.shape[1]
     for i in range(first, last):
@@ -37,7 +41,7 @@ def set_row_terms(
         dU[i] = 0.0
         for x in range(starts[i], starts[i + 1]):
             j = other[x]
-            product = np.float32(0.0) * U[i, 0]
+            product = np.float32(0.0) * U[i, 0]  # a zero of the factors' precision, single or double
             for k in range(width):
                 product += U[i, k] * V[j, k]
             entry = scale * product
@@ -45,12 +49,12 @@ def set_row_terms(
             slope = 2.0 * weight[x] * miss
             total += weight[x] * miss * miss
             if stiffness > 0.0:
-                over = max(0.0, held[x] + stiffness * (abs(entry) - 1.0))
-                total += (over * over - held[x] * held[x]) / (2.0 * stiffness)
-                slope += over if entry > 0.0 else -over
+                a = max(0.0, multiplier[x] + stiffness * (abs(entry) - 1.0))
+                total += (a * a - multiplier[x] * multiplier[x]) / (2.0 * stiffness)
+                slope += a if entry > 0.0 else -a
             entries[x] = entry
             slopes[x] = slope
-            pull = slopes[x]
+            pull = slopes[x]  # rounded to the precision of the slopes
             for k in range(width):
                 dU[i, k] += pull * V[j, k]
         value[i] = total
@@ -79,7 +83,7 @@ def set_row_terms_reference(
     other: Indices,
     target: Floats,
     weight: Floats,
-    held: Floats,
+    multiplier: Floats,
     stiffness: float,
     scale: float,
     U: Floats,
@@ -92,12 +96,12 @@ def set_row_terms_reference(
     """The readable twin of :func:`set_row_terms`."""
     for i in range(first, last):
         x = slice(starts[i], starts[i + 1])
-        v, w, h = V[other[x]], weight[x], held[x]
+        v, w, h = V[other[x]], weight[x], multiplier[x]
         M = entries[x] = scale * v @ U[i]
-        over = np.maximum(0.0, h + stiffness * (np.abs(M) - 1)) if stiffness > 0 else np.zeros_like(h)
-        box = np.sum(over**2 - h**2) / (2 * stiffness) if stiffness > 0 else 0.0
+        a = np.maximum(0.0, h + stiffness * (np.abs(M) - 1)) if stiffness > 0 else np.zeros_like(h)
+        box = np.sum(a**2 - h**2) / (2 * stiffness) if stiffness > 0 else 0.0
         value[i] = np.sum(w * (M - target[x]) ** 2) + box
-        slopes[x] = 2 * w * (M - target[x]) + np.sign(M) * over
+        slopes[x] = 2 * w * (M - target[x]) + np.sign(M) * a
         dU[i] = slopes[x] @ v
 
 

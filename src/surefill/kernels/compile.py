@@ -21,5 +21,5 @@ def compiled(function: Function) -> Function:
 
 
 def compiled_sums(function: Function) -> Function:
-    """As :func:`compiled`, and sums may be taken in another order, so that they run several terms at a time."""
+    """As :func:`compiled`, and sums may be taken in another order, so that they run several terms at a time (SIMD)."""
     return cast(Function, numba.njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})(function))

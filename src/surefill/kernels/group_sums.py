@@ -1,4 +1,4 @@
-"""Sums over the entries of each group, spread over cores: of features, and of expected squared errors."""
+"""Sums over the entries of each group (row or column): of features, and of expected squared errors."""
 
 from __future__ import annotations
 

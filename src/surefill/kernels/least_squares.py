@@ -1,4 +1,4 @@
-"""One small ridge regression per row: the half-step of alternating least squares.
+"""One small ridge regression per group (row or column): the half-step of alternating least squares.
 
 For each group g with entries t (features f_t, target y_t, weight c_t):
 
@@ -32,7 +32,8 @@ def _normal_equations(
 ) -> None:
     """Lower triangle of A = F' F and b = F' y; the rows sqrt(c_t) (f_t, y_t) are first gathered, transposed.
 
-    Long sums over the entries of a group run at full speed, where short updates per entry would not.
+    Sums over the entries of a group are long and contiguous that way, and the processor takes several terms at a time,
+    which it cannot in rank-one updates entry by entry.
     """
     k, size = features.shape[1], last - first
     for t in range(size):
@@ -54,7 +55,8 @@ def _normal_equations(
 
 
 @compiled
-def _room_to_gather(first: int, last: int, starts: NDArray[np.int64], k: int) -> Array:
+def _gathering_buffer(first: int, last: int, starts: NDArray[np.int64], k: int) -> Array:
+    """Room for the k features and the target of the largest group's entries."""
     longest = 0
     for g in range(first, last):
         longest = max(longest, starts[g + 1] - starts[g])
@@ -117,9 +119,9 @@ def solve_groups(
     For the groups first <= g < last.
     """
     k = features.shape[1]
-    A, right, gathered = np.empty((k, k)), np.empty(k), _room_to_gather(first, last, starts, k)
+    A, right, gathered = np.empty((k, k)), np.empty(k), _gathering_buffer(first, last, starts, k)
     for g in range(first, last):
-        b = solution[g]
+        b = solution[g]  # solved in place: the right-hand side, then the solution
         _normal_equations(starts[g], starts[g + 1], other, target, weight, features, gathered, A, b)
         _add_prior(A, penalty[g], prior)
         for a in range(k):
@@ -171,8 +173,9 @@ def invert_groups(
 ) -> None:
     """Write A_g^-1 into ``inverse`` for the groups first <= g < last."""
     k = features.shape[1]
-    A, unused, gathered = np.empty((k, k)), np.empty(k), _room_to_gather(first, last, starts, k)
+    A, unused, gathered = np.empty((k, k)), np.empty(k), _gathering_buffer(first, last, starts, k)
     for g in range(first, last):
+        # No target is needed here: the weights stand in for it, and b is not used.
         _normal_equations(starts[g], starts[g + 1], other, weight, weight, features, gathered, A, unused)
         _add_prior(A, penalty[g], prior)
         _cholesky(A)

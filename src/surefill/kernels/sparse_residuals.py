@@ -1,4 +1,4 @@
-"""Sparse plus low rank: what one pass over the entries gives, the matrix itself never formed.
+"""Residuals of a low-rank matrix on the observed cells, and their products with its factors, in one pass each.
 
 With E the sparse matrix of weighted residuals of M = A B' on the sample,
 
@@ -18,6 +18,7 @@ from surefill.kernels.compile import compiled, compiled_sums
 
 @compiled_sums
 def _dot(x: Array, y: Array) -> float:
+    """x . y, several terms at a time."""
     total = 0.0
     for a in range(len(x)):
         total += x[a] * y[a]

@@ -1,4 +1,4 @@
-"""What every completion algorithm must do, as tests to inherit."""
+"""The contract of every completion algorithm, as tests to inherit."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from surefill.loop import Progress
 
 
 class Case(NamedTuple):
-    """What was seen, and the truth behind it."""
+    """Observations, and the truth they were drawn from."""
 
     observations: Observations
     truth: NDArray[np.float64]
@@ -93,7 +93,7 @@ class CompletionContract:
         assert low - 1e-12 <= dense.min() <= dense.max() <= high + 1e-12
 
     def test_it_predicts_better_than_the_mean(self, sim: Case, completion: Completion) -> None:
-        """Not much to ask of a truth of which half was seen."""
+        """A low bar for a truth of which half was seen."""
         unseen = np.ones(sim.observations.shape, dtype=bool)
         unseen[sim.observations.rows, sim.observations.cols] = False
         error = np.mean((completion.dense() - sim.truth)[unseen] ** 2)
@@ -177,14 +177,14 @@ class CompletionContract:
         error = np.mean((self.fit(train).fold_in(new).block(rows, np.arange(new.shape[1])) - sim.truth[rows]) ** 2)
         assert error < np.var(sim.truth[rows])
 
-    def test_progress_is_told(self, sim: Case) -> None:
+    def test_progress_is_reported(self, sim: Case) -> None:
         """Steps of a named task, one after the other."""
         if not self.iterative:
             pytest.skip("the algorithm does not iterate")
-        told: list[Progress] = []
-        self.algorithm.fit(sim.observations, told.append)
-        assert told
-        assert all(progress.task and 1 <= progress.step <= progress.max_steps for progress in told)
+        reports: list[Progress] = []
+        self.algorithm.fit(sim.observations, reports.append)
+        assert reports
+        assert all(progress.task and 1 <= progress.step <= progress.max_steps for progress in reports)
 
     def test_bad_parameters_are_refused_in_one_sentence(self, sim: Case) -> None:
         """Which parameter, what would do, what was given; when fitting, not when made."""

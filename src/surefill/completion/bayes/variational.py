@@ -49,8 +49,8 @@ LEAST_NOISE = 1e-8
 """Noise variance, on [-1, 1], added to every draw: data without noise would make the bound infinite."""
 
 NEW_GROUP_STEPS = 4
-"""Turns between factors and noise precision for groups that were not fitted: each turn is a contraction, and a fifth
-changes folded-in rows by less than their own uncertainty."""
+"""Turns between factors and noise precisions of groups that were not fitted: each brings them some fifty times closer
+to where they settle; after four they are within 10^-8 posterior standard deviations (simulated, two noise levels)."""
 
 TINY = float(np.finfo(float).tiny)
 """Keeps 0 / 0 at 0 where conjugate gradients have arrived."""

@@ -100,10 +100,10 @@ class BoundedLoss:
         self.stiffness = BOX_STIFFNESS * float(risk.weight.mean()) if risk.boxed else 0.0
         self._list(risk.rows, risk.cols, np.zeros(len(risk.rows)))
 
-    def _list(self, rows: Indices, cols: Indices, held: Array) -> None:
+    def _list(self, rows: Indices, cols: Indices, multipliers: Array) -> None:
         """Go over these cells from now on, the observed ones among them."""
         order = np.lexsort((cols, rows))
-        self.rows, self.cols, self.held = rows[order], cols[order], held[order]
+        self.rows, self.cols, self.multipliers = rows[order], cols[order], multipliers[order]
         keys = self.rows * self.risk.shape[1] + self.cols
         self.observed = np.searchsorted(keys, self.risk.rows * self.risk.shape[1] + self.risk.cols)
         self.target, self.weight = np.zeros(len(rows)), np.zeros(len(rows))
@@ -117,8 +117,8 @@ class BoundedLoss:
         self.slopes = self.slopes.astype(U.dtype, copy=False)
         over_ranges(
             lambda first, last: set_row_terms(
-                first, last, self.by_row.starts, self.cols, self.target, self.weight, self.held, self.stiffness, K,
-                U, V, self.entries, self.slopes, dU, value,
+                first, last, self.by_row.starts, self.cols, self.target, self.weight, self.multipliers,
+                self.stiffness, K, U, V, self.entries, self.slopes, dU, value,
             ),
             self.by_row.starts,
         )  # fmt: skip
@@ -140,24 +140,24 @@ class BoundedLoss:
         return sparse.csr_array((-self.slopes.astype(np.float64), (self.rows, self.cols)), shape=self.risk.shape)
 
     @property
-    def over(self) -> Array:
-        """|A_x|, the box's pull on each listed cell where it was last evaluated."""
+    def next_multipliers(self) -> Array:
+        """|A_x|, the box's multiplier of each listed cell after the last evaluation."""
         if not self.stiffness:
-            return np.zeros(len(self.held))
-        return np.maximum(0.0, self.held + self.stiffness * (np.abs(self.entries) - 1))
+            return np.zeros(len(self.multipliers))
+        return np.maximum(0.0, self.multipliers + self.stiffness * (np.abs(self.entries) - 1))
 
     def update_box(self, U: Floats, V: Floats, K: float) -> float:
         """Update the multipliers, list the cells beyond 1 too, and return max(1, max |M_x|); by row blocks."""
         if not self.stiffness:
             return 1.0
-        (m, n), over, largest, beyond = self.risk.shape, self.over, 1.0, [np.empty(0, np.int64)]
+        (m, n), following, largest, beyond = self.risk.shape, self.next_multipliers, 1.0, [np.empty(0, np.int64)]
         for block in row_blocks(m, n):
             M = np.abs(K * (U[block] @ V.T))
             largest = max(largest, float(M.max()))
             beyond.append(np.flatnonzero(M > 1) + block.start * n)
         keys = self.rows * n + self.cols
-        kept = (over > 0) | (self.weight > 0)
+        kept = (following > 0) | (self.weight > 0)
         new = np.setdiff1d(np.concatenate(beyond), keys[kept], assume_unique=True)
         cells = np.concatenate([keys[kept], new])
-        self._list(cells // n, cells % n, np.concatenate([over[kept], np.zeros(len(new))]))
+        self._list(cells // n, cells % n, np.concatenate([following[kept], np.zeros(len(new))]))
         return largest

@@ -97,7 +97,7 @@ class MaxNormSolver:
         """Descend, keep the better member and the better bound, and follow what gains are left."""
         point, K = self._descend(state)
         found = self._certify(point)
-        lower = self.risk.lower_bound(self.loss.residual, found.value, float(self.loss.over.sum()))
+        lower = self.risk.lower_bound(self.loss.residual, found.value, float(self.loss.next_multipliers.sum()))
         entries = self.loss.entries[self.loss.observed]
         with one_core_if(len(self.risk.rows) < SERIAL_CELLS):
             excess = self.loss.update_box(point.left, point.right, K)
