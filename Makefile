@@ -7,7 +7,7 @@ BENCH := .venv-bench
 FANCY := .venv-fancyimpute
 SMURFF := .venv-smurff
 
-.PHONY: demo test test-browser test-validity setup lint bench bench-coverage bench-online bench-risk bench-stream docs lock clean
+.PHONY: demo test test-processors test-browser test-validity setup lint bench bench-coverage bench-online bench-risk bench-stream docs lock clean
 
 demo: setup  ## the idea on a small matrix and on real images: numbers and two pictures in surefill-demo/
 	$(BIN)/surefill demo -o surefill-demo
@@ -18,6 +18,9 @@ test: lint docs  ## what CI runs: lint, types, layers, tests with warnings as er
 
 test-validity: setup  ## how often the promise is broken: 500 draws in each of six settings, about ten minutes on two cores
 	$(BIN)/python benchmarks/validity.py --draws 500 --jobs 2
+
+test-processors: setup  ## the numerical tests under other kernels, threads and perturbed draws: some minutes for each of a dozen settings
+	$(BIN)/python tests/processors.py
 
 test-browser: setup  ## the report in a real browser; installs Debian's chromium where it is missing
 	@command -v chromium >/dev/null && command -v chromedriver >/dev/null \

@@ -222,8 +222,9 @@ def test_ball_regression_is_optimal(seed, K):
 
 def test_gradients_by_differences_at_listed_cells():
     seen, rng = draw(0, (6, 5), 20), np.random.default_rng(0)
-    loss = BoundedLoss(EmpiricalRisk.of(seen, seen.values, 2.0, None, True))
-    U, V = rng.normal(size=(6, 3)), rng.normal(size=(5, 3))
+    risk = EmpiricalRisk.of(seen, seen.values, 2.0, None, True)
+    loss, (m, n) = BoundedLoss(risk), risk.shape  # of the rows and columns that were seen
+    U, V = rng.normal(size=(m, 3)), rng.normal(size=(n, 3))
     largest = loss.update_box(U, V, 2.0) if loss(U, V, 2.0) else 0
     assert largest == pytest.approx(2 * np.abs(U @ V.T).max())
     assert len(loss.rows) > len(seen)

@@ -59,6 +59,12 @@ def test_steps_along_which_the_slope_falls_are_not_remembered():
     assert not memory.pairs
 
 
+def test_steps_too_short_to_be_squared_are_not_remembered():
+    memory = LBFGSMemory()
+    memory.add(np.full(3, 1e-120), np.full(3, 1e-170))
+    assert not memory.pairs
+
+
 def test_walls_are_stepped_back_from_and_precision_is_kept():
     def objective(x):
         if x[0] >= 1:

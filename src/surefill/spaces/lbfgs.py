@@ -40,9 +40,9 @@ class LBFGSMemory:
         self.pairs: deque[tuple[Floats, Floats, float]] = deque(maxlen=MEMORY)
 
     def add(self, s: Floats, y: Floats) -> None:
-        """Remember a step along which the function curves upwards."""
-        curving = float(s @ y)
-        if curving > 1e-10 * float(np.sqrt((s @ s) * (y @ y))):
+        """Remember a step along which the function curves upwards, unless it is too short to be squared."""
+        curving, least = float(s @ y), 1e-10 * float(np.sqrt((s @ s) * (y @ y)))
+        if 0 < least < curving:
             self.pairs.append((s, y, curving))
 
     def times(self, gradient: Floats) -> Floats:
