@@ -6,7 +6,8 @@
 import numpy as np
 import pytest
 
-from surefill import MaxNormCompletion, Observations, max_norm, solve_coverage
+from surefill import Observations, max_norm, solve_coverage
+from surefill.completion import MaxNormCompletion
 from surefill.spaces import MaxNorm, VersionSpace
 from surefill.spaces.separation_oracle import best_responses
 
@@ -65,7 +66,7 @@ def test_responses_are_members_below_their_bound(seed):
     convex = VersionSpace(seen, beta, MaxNorm(K))
     ranked = VersionSpace(seen, beta, MaxNorm(K, int(rng.integers(1, 4))))
     tolerance = float(10.0 ** -rng.integers(1, 7))
-    found = best_responses(convex, C, rng=np.random.default_rng(seed), tolerance=tolerance)[0]
+    found = best_responses(convex, C, rng=np.random.default_rng(seed), tol=tolerance)[0]
     conic, searched = convex.maximize(C), ranked.maximize(C, starts=2)
     check_member(convex, found)
     check_member(ranked, searched)
