@@ -79,7 +79,7 @@ def test_completion_and_norm_are_certified(seed):
     rng, seen, K = draw(seed)
     rank, centre = rng.choice([None, 1, 2]), bool(rng.integers(2))
     tolerance = float(rng.choice([0.0, 1e-6, 1e-2]))
-    fit = MaxNormCompletion(K=K, rank=rank, centre=centre, tolerance=tolerance).fit(seen)
+    fit = MaxNormCompletion(K=K, rank=rank, centre=centre, tol=tolerance).fit(seen)
     assert 0 <= fit.lower_bound <= fit.objective
     assert np.abs(fit.dense()).max() <= 1 + 1e-12
     norm = max_norm(fit.left @ fit.right.T)
