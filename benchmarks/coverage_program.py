@@ -104,12 +104,12 @@ def evaluation_seconds(space: VersionSpace, rng: np.random.Generator) -> float:
     """The median of five evaluations with their gradients."""
     solver = MixtureSolver(space, 0.3, 0.01, rng, np.inf, None)
     stage = solver.stage(FIRST_ADVERSARIES)
-    start = DualIterate(stage.spheres.random(rng), Multipliers.zeros(FIRST_ADVERSARIES))
-    point, dual = stage.spheres.point(start.variables), solver.dual(start)
+    iterate = DualIterate(stage.spheres.random(rng), Multipliers.zeros(FIRST_ADVERSARIES))
+    point, dual = stage.spheres.point(iterate.variables), solver.dual(iterate)
     taken = []
     for _ in range(6):
         start = time.perf_counter()
-        stage.value_of_many(start.multipliers, dual, point)
+        stage.value_of_many(iterate.multipliers, dual, point)
         taken.append(time.perf_counter() - start)
     return float(np.median(taken[1:]))
 

@@ -23,7 +23,7 @@ from surefill.spaces.conic_model import CONIC_SOLVER
 from surefill.spaces.version_space import VersionSpace
 
 MAX_TRIANGLE_ROUNDS = 12
-"""Rounds of triangle inequalities at most; each ends earlier where one brings less than ``relaxation.ENOUGH``."""
+"""Rounds of triangle inequalities at most; they end earlier where one brings less than ``relaxation.ENOUGH``."""
 
 TIED = 1e-9
 """Relative distance of beta to gamma below which they count as equal."""
