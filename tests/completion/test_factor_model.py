@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from surefill.completion import Completion, CompletionAlgorithm, FactorModel
-from surefill.completion.factor.factor_model import AlternatingLeastSquares
+from surefill.completion.factor_model import AlternatingLeastSquares
 from surefill.data import Observations, split_rows
 from surefill.datasets import load_movielens, make_low_rank
 from surefill.errors import InputError

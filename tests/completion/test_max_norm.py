@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from surefill import InputError, Observations, PartialCompleter, load, max_norm
 from surefill.completion import Completion, CompletionAlgorithm, MaxNormCompletion
-from surefill.completion.max_norm.max_norm_fit import ball_regression
+from surefill.completion.max_norm.max_norm_completion import ball_regression
 from surefill.completion.max_norm.max_norm_loss import BoundedLoss, EmpiricalRisk
 from surefill.datasets import make_low_rank
 from surefill.loop import Status

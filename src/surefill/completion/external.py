@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -183,7 +183,8 @@ def _matched(index: NDArray[Any], labels: NDArray[Any] | None, target: NDArray[A
 
 
 Kind = Literal["auto", "predict", "fit", "regressor", "imputer", "predictions"]
-KINDS = ("auto", "predict", "fit", "regressor", "imputer", "predictions")
+KINDS = get_args(Kind)
+"""The same as values, for the error sentence."""
 
 
 @storable

@@ -20,8 +20,7 @@ from surefill.completion.spectral.squared_loss import SquaredLoss
 from surefill.errors import invalid_parameter
 from surefill.registry import storable
 
-PATH_RATIO = 0.75
-PATH_LENGTH = 32
+PATH_RATIO, PATH_LENGTH = 0.75, 32
 """Penalties |E|_2 0.75^k, k = 1..32, down to a ten-thousandth of the one from which on nothing is fitted."""
 
 

@@ -23,8 +23,7 @@ LEAST_GAIN = 1e-3
 """Share by which a looser candidate must lower the held-out error: with less and less of a limit fits become slow, and
 the unfinished fits of the path would look better than the exact one."""
 
-PATH_TOL = 1e-2
-PATH_STEPS = 40
+PATH_TOL, PATH_STEPS = 1e-2, 40
 """Duality gap and most steps of a candidate's fit: enough to rank them, since each goes on from the last."""
 
 TOP_LANCZOS_STEPS = 60

@@ -1,1 +1,0 @@
-"""Factor models fitted by alternating least squares."""
