@@ -71,7 +71,7 @@ class ConcaveQuadratic:
         return float(np.abs(self.linear).sum() + self.weights.sum())
 
 
-class ScaledQuadraticLoss:
+class QuadraticObjective:
     """-factor Q(U V'), what the factored solver minimises."""
 
     def __init__(self, quadratic: ConcaveQuadratic, factor: float) -> None:
@@ -98,16 +98,16 @@ def maximize_over_class(
     whole_class = VersionSpace(Observations([0], [0], [0.0], shape, (-1.0, 1.0)), UNREACHABLE_MEAN_SQUARE, MaxNorm(K))
     spheres = Spheres(shape, K, 1, full_width(shape))
     stage, multipliers = Stage(spheres, AugmentedLagrangian(whole_class)), Multipliers.zeros(1)
-    loss = ScaledQuadraticLoss(quadratic, shape[0] * shape[1] / scale)
+    objective = QuadraticObjective(quadratic, shape[0] * shape[1] / scale)
     variables = spheres.random(np.random.default_rng(random_state))
     lower_bound, upper_bound, best = -np.inf, np.inf, np.zeros(shape)
     for _ in range(MAX_STAGES):
-        variables, multipliers, point = stage.run(variables, multipliers, loss, STAGE_ITERATIONS)
+        variables, multipliers, point = stage.run(variables, multipliers, objective, STAGE_ITERATIONS)
         left, right = stage.lagrangian.members(point)
         M = left @ right.T
         if quadratic.value(M) > lower_bound:
             lower_bound, best = quadratic.value(M), M
-        upper_bound = min(upper_bound, _upper_bound(quadratic, whole_class, multipliers, loss.factor, point))
+        upper_bound = min(upper_bound, _upper_bound(quadratic, whole_class, multipliers, objective.factor, point))
         if upper_bound - lower_bound <= gap * scale:
             break
     return QuadraticMaximum(lower_bound, max(lower_bound, upper_bound), best)
