@@ -7,12 +7,15 @@ from dataclasses import dataclass, fields, is_dataclass
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
 
 from surefill import InputError, PartialCompleter, load
 from surefill.data import Observations, UnitMap
 from surefill.datasets import make_low_rank
 from surefill.guarantee import Calibration
-from surefill.io.archive import HEADER, read_archive, write_archive
+from surefill.io.archive import HEADER, _restored, _shortened, read_archive, write_archive
 
 
 def round_trip(path, content):
@@ -68,6 +71,30 @@ def test_parts_of_one_array_stay_apart(tmp_path):
     assert len(arrays_in(tmp_path / "a")) == len(parts)
     for mine, theirs in zip(again, parts, strict=True):
         np.testing.assert_array_equal(mine, theirs)
+
+
+@given(
+    hnp.arrays(
+        st.sampled_from([np.int8, np.int32, np.int64, np.uint64, np.float64, np.bool_]),
+        hnp.array_shapes(min_dims=1, max_dims=2, min_side=0, max_side=3),
+    )
+)
+def test_short_forms_lose_nothing(array):
+    stored, how = _shortened(array)
+    again = _restored(stored, how)
+    assert again.dtype == array.dtype
+    assert again.tobytes() == array.tobytes()
+    assert again.shape == array.shape
+    assert stored.nbytes <= array.nbytes
+
+
+def test_repeated_numbers_and_small_integers_take_little_room(tmp_path):
+    ones, small = np.ones((300, 200)), np.arange(200, dtype=np.int64)
+    again = round_trip(tmp_path / "a", (ones, small, ones))
+    assert (tmp_path / "a").stat().st_size < 2_500
+    assert again[0] is again[2]
+    np.testing.assert_array_equal(again[0], ones, strict=True)
+    np.testing.assert_array_equal(again[1], small, strict=True)
 
 
 def test_what_contains_itself_is_refused(tmp_path):

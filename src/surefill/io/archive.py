@@ -78,7 +78,7 @@ class _Packer:
 
     def __init__(self) -> None:
         self.arrays: Arrays = {}
-        self._keys: dict[tuple[Any, ...], str] = {}
+        self._trees: dict[tuple[Any, ...], dict[str, Any]] = {}
         self._ids: dict[int, int] = {}
         self._open: set[int] = set()
 
@@ -91,7 +91,7 @@ class _Packer:
         if value is None or isinstance(value, bool | int | float | str):
             return value
         if isinstance(value, np.ndarray):
-            return {"array": self._array(value)}
+            return self._array(value)
         kind = type(value).__name__
         if isinstance(value, enum.Enum) and STORABLE.get(kind) is type(value):
             return {"kind": kind, "name": value.name}
@@ -102,13 +102,14 @@ class _Packer:
         self._open.remove(id(value))
         return tree
 
-    def _array(self, array: NDArray[Any]) -> str:
+    def _array(self, array: NDArray[Any]) -> dict[str, Any]:
         # Two views of the same numbers are one array: address, shape, strides and type say which numbers.
         memory = (array.ctypes.data, array.shape, array.strides, array.dtype.str)
-        if memory not in self._keys:
-            self._keys[memory] = key = f"array{len(self.arrays)}"
-            self.arrays[key] = array.astype(str) if array.dtype == object else array
-        return self._keys[memory]
+        if memory not in self._trees:
+            key = f"array{len(self.arrays)}"
+            self.arrays[key], how = _shortened(array.astype(str) if array.dtype == object else array)
+            self._trees[memory] = {"array": key} | how
+        return self._trees[memory]
 
     def _compound(self, value: Any, kind: str) -> dict[str, Any]:
         if isinstance(value, list | tuple):
@@ -124,11 +125,43 @@ class _Packer:
         return {"kind": kind, "id": number, "fields": fields}
 
 
+def _shortened(array: NDArray[Any]) -> tuple[NDArray[Any], dict[str, Any]]:
+    """The array in fewer bytes, and what :func:`_restored` needs to undo that.
+
+    Counts and scatters are mostly one number repeated, of which one is enough; integers are mostly small, and are
+    written in the narrowest type that holds them.
+    """
+    how: dict[str, Any] = {}
+    if array.size > 1 and array.dtype.kind in "biuf" and _repeats_one_number(array):
+        array, how["shape"] = array.reshape(-1)[:1], list(array.shape)
+    if array.size and array.dtype.kind in "iu":
+        narrowest = np.promote_types(np.min_scalar_type(array.min()), np.min_scalar_type(array.max()))
+        if narrowest.itemsize < array.itemsize:
+            array, how["type"] = array.astype(narrowest), array.dtype.str
+    return array, how
+
+
+def _repeats_one_number(array: NDArray[Any]) -> bool:
+    """Whether all numbers are the same one; 0 and -0 are two, and NaN is none."""
+    first, signs = array.flat[0], np.signbit(array) if array.dtype.kind == "f" else np.zeros(1)
+    return bool((array == first).all() and (signs == signs.flat[0]).all())
+
+
+def _restored(array: NDArray[Any], tree: dict[str, Any]) -> NDArray[Any]:
+    """The inverse of :func:`_shortened`."""
+    if "type" in tree:
+        wider = np.dtype(tree["type"])
+        if wider.kind not in "iu":
+            raise ValueError(f"integers cannot be {wider}")
+        array = array.astype(wider)
+    return np.full(tree["shape"], array[0]) if "shape" in tree else array
+
+
 class _Unpacker:
     """The inverse of :class:`_Packer`: what was one object is one object again."""
 
     def __init__(self, arrays: Arrays) -> None:
-        self._arrays = arrays
+        self._stored, self._arrays = arrays, dict[str, NDArray[Any]]()
         self._objects: dict[int, Any] = {}
 
     def unpack(self, tree: Any) -> Any:
@@ -138,7 +171,7 @@ class _Unpacker:
         if "float" in tree:
             return float(tree["float"])
         if "array" in tree:
-            return self._arrays[tree["array"]]
+            return self._array(tree)
         if "tuple" in tree:
             return tuple(self.unpack(item) for item in tree["tuple"])
         if "dict" in tree:
@@ -147,6 +180,12 @@ class _Unpacker:
             return self._objects[tree["same"]]
         kind = STORABLE[tree["kind"]]
         return kind[tree["name"]] if "name" in tree else self._dataclass(kind, tree)
+
+    def _array(self, tree: dict[str, Any]) -> NDArray[Any]:
+        key = tree["array"]
+        if key not in self._arrays:
+            self._arrays[key] = _restored(self._stored[key], tree)
+        return self._arrays[key]
 
     def _dataclass(self, kind: Any, tree: dict[str, Any]) -> Any:
         values = {name: self.unpack(item) for name, item in tree["fields"].items()}
