@@ -41,7 +41,7 @@ def test_taking_off_finds_the_effects_of_fitted_rows_again():
     rng = np.random.default_rng(2)
     seen = Observations(rng.integers(2, 8, 60), rng.integers(1, 6, 60), rng.normal(size=60), (8, 6))
     effects = Effects.of(seen, "effects", "")
-    _, fixed = effects.beside(np.zeros((6, 0)), np.zeros((5, 0)))
+    _, fixed = effects.with_factors(np.zeros((6, 0)), np.zeros((5, 0)))
     regression = GroupedRegression.of_rows(seen, seen.by_col.ids, seen.values - effects.offset)
     found, rest = subtract_effects(regression, fixed, has_effects=True)
     np.testing.assert_allclose(found, effects.rows, atol=1e-9)

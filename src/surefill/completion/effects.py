@@ -51,16 +51,16 @@ class Effects:
         offset = float(np.average(y, weights=observations.counts))
         return cls(offset, b, c) if centre == "mean" else cls(offset, *_additive(observations, y - offset))
 
-    def beside(self, left: NDArray[Any], right: NDArray[Any]) -> tuple[Array, Array]:
+    def with_factors(self, left: NDArray[Any], right: NDArray[Any]) -> tuple[Array, Array]:
         """(b_i, left_i) of each row and (c_j, right_j) of each column, both with a last line of zeros."""
-        return _beside(self.rows, left), _beside(self.cols, right)
+        return _join(self.rows, left), _join(self.cols, right)
 
     def at(self, rows: NDArray[np.int64], cols: NDArray[np.int64]) -> Array:
         """The common part at pairs of positions."""
         return self.offset + self.rows[rows] + self.cols[cols]
 
 
-def _beside(effects: Array, factors: NDArray[Any]) -> Array:
+def _join(effects: Array, factors: NDArray[Any]) -> Array:
     return np.column_stack([effects, np.vstack([factors, np.zeros(factors.shape[1])])])
 
 

@@ -103,7 +103,7 @@ class LowRankCompletion(StoredProduct):
         status: Status,
     ) -> Self:
         """From the additive part and the factors of the present rows and columns."""
-        row_solution, col_solution = effects.beside(*factors)
+        row_solution, col_solution = effects.with_factors(*factors)
         return cls(
             shape=observations.shape,
             row_ids=observations.by_row.ids,

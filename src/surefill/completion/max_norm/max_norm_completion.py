@@ -141,7 +141,7 @@ class MaxNormCompletion:
             solver = MaxNormSolver(risk, self.rank, tol, rng, deadline, warm)
             outcome = run(solver, max_steps=max_stages, time_limit=time_limit, progress=progress)
             found, status = outcome.state, outcome.status
-        row_solution, col_solution = effects.beside(found.left, found.right)
+        row_solution, col_solution = effects.with_factors(found.left, found.right)
         completion = MaxNormFit(
             shape=obs.shape,
             unit=obs.unit,

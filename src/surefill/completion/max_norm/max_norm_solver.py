@@ -30,10 +30,11 @@ DOUBLE_WORK = 3_000_000
 """Cells times width up to which all is done in double precision; beyond, only once single gains nothing more."""
 
 SERIAL_CELLS = 10_000
-"""Observed cells up to which dense products stay on one core."""
+"""Observed cells up to which dense products stay on one core: starting threads would take longer than they save."""
 
 EXACT_FIT = 1e-3
-"""Share of the zero matrix's loss below which an objective is compared with that share instead of itself."""
+"""Share of the zero matrix's loss below which an objective is compared with that share instead of itself: an exact fit
+has no relative gap."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,13 +95,14 @@ class MaxNormSolver:
         return MaxNormState(rows, 1.0 if self.risk.K is None else self.risk.K, self.risk.at_zero, 0.0, *zero, norm=0.0)
 
     def step(self, state: MaxNormState) -> MaxNormState:
-        """Descend, keep the better member and the better bound, and follow what gains are left."""
+        """Descend, keep the better member and the better bound, and escape from a saddle point if it is one."""
         point, K = self._descend(state)
         found = self._certify(point)
         lower = self.risk.lower_bound(self.loss.residual, found.value, float(self.loss.next_multipliers.sum()))
         entries = self.loss.entries[self.loss.observed]
         with one_core_if(len(self.risk.rows) < SERIAL_CELLS):
             excess = self.loss.update_box(point.left, point.right, K)
+        # Divided by its largest excess over the box, the point is a member of the class.
         objective = self.risk.objective(entries / excess, K / excess)
         moved = (state.objective - objective) / max(state.objective, TINY)
         if objective < state.objective:
@@ -108,7 +110,7 @@ class MaxNormSolver:
             left, right = root * point.left, root * point.right
             state = replace(state, objective=objective, left=left, right=right, norm=K / excess)
         state = replace(state, K=K, lower_bound=max(state.lower_bound, min(lower, state.objective)), moved=abs(moved))
-        if state.moved < self.tol / 10:
+        if state.moved < self.tol / 10:  # single precision has no more to give
             self.dtype = np.float64
         rows = point.on_sphere[:, 0]
         return replace(state, rows=rows if is_closed(state, self.risk, self.tol) else self._escape(rows, found))
@@ -145,7 +147,7 @@ class MaxNormSolver:
         start = np.append(state.rows, unit * math.sqrt(state.K)) if free else state.rows.ravel()
         with one_core_if(True):
             x = minimize_lbfgs(objective, start.astype(self.dtype), STAGE_ITERATIONS, self.deadline)
-        objective(x)
+        objective(x)  # so that the loss holds what belongs to x, not to the last trial of the line search
         return spheres.point(x[:size]), (float(x[-1]) / unit) ** 2 if free else state.K
 
     def _certify(self, point: Point) -> DualBound:

@@ -1,4 +1,4 @@
-"""What SoftImpute, TraceNormCompletion and IterativeSVD share: loss, path, solver, certificate, completion."""
+"""What SoftImpute, TraceNormCompletion and IterativeSVD share: min f + h, from parameters to a certified completion."""
 
 from __future__ import annotations
 

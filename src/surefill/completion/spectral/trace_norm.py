@@ -35,7 +35,7 @@ class TraceNormCompletion(SpectralAlgorithm):
     or, where ``penalty`` is given instead, min (1/2) sum_S c_x (u_x - M_x)^2 + penalty |M|_tr. Convex, with a certified
     gap. The class's box |M_x| <= 1 is not imposed while solving; predictions are clipped to it. That loses nothing of
     the paper's bound: clipping brings M closer to every u in the box, so the empirical risk is at most that of the best
-    matrix of the class, and it is a contraction, so the loss complexity of the class is unchanged.
+    matrix of the class, and it is a contraction, so the sample complexity of the class is unchanged.
 
     Parameters
     ----------
