@@ -79,7 +79,7 @@ def test_squares_of_members_are_within_every_bound_whatever_the_multipliers(seen
     assert all(space.contains(M) for M in members)
     best = np.sum(C * members[0] ** 2)
     assert best >= 0.98 * C.sum() * another_search(space, C, 5, 2)
-    triangles = TriangleCuts.none().and_violated(np.ones((9, 9)) - 0.3 * np.eye(9)[::-1], 40, least=-1)
+    triangles = TriangleCuts.none().with_violated(np.ones((9, 9)) - 0.3 * np.eye(9)[::-1], 40, least=-1)
     model = scaled_squares(space, 1.0, triangles)
     cp.Problem(cp.Minimize(-cp.sum(cp.multiply(C, model.matrix))), model.constraints).solve(solver=cp.CLARABEL)
     tight = model.bound(C)
@@ -101,7 +101,7 @@ def test_triangles_hold_for_the_squared_products_of_any_vectors():
         x = rng.normal(size=(7, width))
         x /= np.maximum(1.0, np.linalg.norm(x, axis=1, keepdims=True))
         H = (x @ x.T) ** 2
-        assert not len(TriangleCuts.none().and_violated(H, 1000, least=1e-12).tangents)
+        assert not len(TriangleCuts.none().with_violated(H, 1000, least=1e-12).tangents)
         corners = np.array(list(itertools.permutations(range(7), 3)))
         for t in (0.05, 0.4, 1.0, 2.0):
             every = TriangleCuts(corners, np.full(len(corners), t))

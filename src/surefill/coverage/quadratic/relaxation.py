@@ -59,8 +59,8 @@ class TriangleCuts:
         """No inequality."""
         return cls(np.zeros((0, 3), np.int64), np.zeros(0))
 
-    def with_violated(self, H: Array, most: int) -> TriangleCuts:
-        """These and the ``most`` triangles that H (with K = 1) exceeds by most, each at its best t."""
+    def with_violated(self, H: Array, most: int, least: float = LEAST_VIOLATION) -> TriangleCuts:
+        """These and up to ``most`` triangles that H (with K = 1) exceeds by more than ``least``, each at its best t."""
         size = len(H)
         pairs = np.array(list(itertools.combinations(range(size), 2)))
         tangents = np.sqrt(np.maximum(H[pairs[:, 0], pairs[:, 1]], SMALLEST_TANGENT**2))
@@ -68,7 +68,7 @@ class TriangleCuts:
         rows = np.arange(len(pairs))
         excess[rows, pairs[:, 0]] = excess[rows, pairs[:, 1]] = -np.inf
         worst = np.argsort(-excess, axis=None)[:most]
-        worst = worst[excess.ravel()[worst] > LEAST_VIOLATION]
+        worst = worst[excess.ravel()[worst] > least]
         pair, third = np.unravel_index(worst, excess.shape)
         corners = np.column_stack([pairs[pair], third])
         return TriangleCuts(np.concatenate([self.corners, corners]), np.concatenate([self.tangents, tangents[pair]]))
