@@ -1,6 +1,6 @@
 """Every confidence algorithm of ours keeps the contract that is shipped for those of others."""
 
-from surefill.confidence import CoverageProgram, PosteriorVariance
+from surefill.confidence import CoverageGame, CoverageProgram, PosteriorVariance
 from surefill.registry import CONFIDENCES
 from surefill.testing import ConfidenceContract
 
@@ -12,6 +12,11 @@ class TestCoverageProgram(ConfidenceContract):
 
 class TestCoverageProgramWithRank(ConfidenceContract):
     algorithm = CoverageProgram(K=1.0, gamma=0.3, rank=4)
+
+
+class TestCoverageGame(ConfidenceContract):
+    algorithm = CoverageGame()
+    bad_parameters = {"false_support": 0.0, "rank": 0, "random_state": -1}
 
 
 class TestPosteriorVariance(ConfidenceContract):

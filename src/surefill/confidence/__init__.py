@@ -1,6 +1,7 @@
-"""Ways to a confidence: the paper's coverage program, and a factor model's posterior."""
+"""Ways to a confidence: the paper's game, its coverage program, and a factor model's posterior."""
 
 from surefill.confidence.algorithm import Certificate, ConfidenceAlgorithm, ExtendableConfidence
+from surefill.confidence.game import CoverageGame, GameConfidence
 from surefill.confidence.posterior import PosteriorConfidence, PosteriorVariance
 from surefill.confidence.program import CoverageProgram
 from surefill.confidence.row_patterns import DensePatterns, FactoredPatterns
@@ -8,10 +9,12 @@ from surefill.confidence.row_patterns import DensePatterns, FactoredPatterns
 __all__ = [
     "Certificate",
     "ConfidenceAlgorithm",
+    "CoverageGame",
     "CoverageProgram",
     "DensePatterns",
     "ExtendableConfidence",
     "FactoredPatterns",
+    "GameConfidence",
     "PosteriorConfidence",
     "PosteriorVariance",
 ]

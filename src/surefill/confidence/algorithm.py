@@ -31,7 +31,13 @@ class ExtendableConfidence(Confidence, Protocol):
         ...
 
 
-FALLBACK = "The paper's program would support less than half of cells like those seen, so another confidence is taken."
+@storable
+@dataclass(frozen=True)
+class Tried:
+    """A confidence algorithm that was tried, and the share of held-out cells that it supports."""
+
+    name: str
+    supported: float
 
 
 @storable
@@ -39,8 +45,10 @@ FALLBACK = "The paper's program would support less than half of cells like those
 class Certificate:
     """How good a confidence is known to be: bounds on the coverage program's optimum, or why there are none.
 
-    ``standing`` is "certified" (proved), "searched" (no adversary found) or "heuristic" (no bound), ``statement`` what
-    is known in words. ``fallback`` says that a confidence preferred to this one supported too little.
+    ``standing`` is "certified" (proved), "searched" (no adversary found), "tested" (on cells without support) or
+    "heuristic" (no bound), ``statement`` what is known in words. ``floor`` is the confidence from which on an entry
+    counts as supported, where the algorithm sets one, and ``false_support`` the share of entries without support that
+    pass it. ``name`` is the algorithm's in words, ``tried`` what was tried, in the order of preference.
 
     Examples
     --------
@@ -57,12 +65,27 @@ class Certificate:
     upper_bound: float | None
     gap: float | None
     statement: str
-    fallback: bool = False
+    name: str = ""
+    floor: float | None = None
+    false_support: float | None = None
+    tried: tuple[Tried, ...] = ()
 
     @property
     def sentence(self) -> str:
-        """What is known of the confidence, and whether it stands in for the paper's program."""
-        return f"{FALLBACK} {self.statement}" if self.fallback else self.statement
+        """What is known of the confidence and, where several were tried, why this one was taken."""
+        return " ".join(part for part in (self._choice, self.statement) if part)
+
+    @property
+    def _choice(self) -> str:
+        """Why this one was taken among those tried; the first of them proves most."""
+        if len(self.tried) < 2:
+            return ""
+        preferred = self.tried[0]
+        best = max((other for other in self.tried[1:]), key=lambda other: other.supported)
+        shares = f"{preferred.supported:.0%} of held-out cells where {best.name} supports {best.supported:.0%}"
+        if self.name == preferred.name:
+            return f"Taken is {self.name}, which proves more and supports {shares}."
+        return f"Taken is {self.name}: {preferred.name}, which proves more, supports only {shares}."
 
 
 @runtime_checkable

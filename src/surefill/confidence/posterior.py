@@ -19,6 +19,8 @@ from surefill.kernels.parallel import ThreadMap
 from surefill.loop import ProgressCallback
 from surefill.registry import storable
 
+NAME = "the posterior variance"
+
 OTHER_SEEDS = 1000
 """Added to the seeds of the restarts: far from those people give, since a start given twice agrees with itself."""
 
@@ -69,7 +71,8 @@ class PosteriorVariance:
         others = tuple(ThreadMap().map(lambda restart: restart.fit(observations).values_only(), restarts))
         agree = f", and how far {len(others)} fits from other starts agree with it" if others else ""
         sentence = f"A heuristic: how far {whose} posterior variance fell below its prior{agree}; no bound is known."
-        return PosteriorConfidence.of(model, observations, others), Certificate("heuristic", None, None, None, sentence)
+        certificate = Certificate("heuristic", None, None, None, sentence, NAME)
+        return PosteriorConfidence.of(model, observations, others), certificate
 
     def _validate(self) -> None:
         for name, given in (("n_restarts", self.n_restarts), ("random_state", self.random_state)):

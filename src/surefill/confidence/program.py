@@ -113,8 +113,10 @@ def _certificate(found: Coverage) -> Certificate:
             f"Its confidences add up to {found.coverage:.1f} cells, which no proof but a search stands for "
             f"{parameters}. {found.status.value}"
         )
-    return Certificate(found.standing, found.coverage, found.upper_bound, found.gap, sentence)
+    return Certificate(found.standing, found.coverage, found.upper_bound, found.gap, sentence, NAME)
 
+
+NAME = "the coverage program"
 
 SAMPLE = 300
 """Rows and columns of the completion whose singular values are looked at: a tenth of a second."""

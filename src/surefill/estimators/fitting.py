@@ -13,6 +13,7 @@ import numpy as np
 from surefill.arrays import Array
 from surefill.completion import Completion, CompletionAlgorithm
 from surefill.confidence import Certificate, ConfidenceAlgorithm, ExtendableConfidence
+from surefill.confidence.algorithm import Tried
 from surefill.data import Observations
 from surefill.data.splits import split_entries
 from surefill.errors import InputError, invalid_parameter
@@ -40,8 +41,8 @@ CALIBRATION, LEAST_CALIBRATION, ENOUGH_CALIBRATION = 0.2, 0.1, 10_000
 UNTESTED = 0.05
 """Share of held-out cells below whose confidence nothing is kept: what lies there was hardly tested."""
 
-LEAST_SUPPORTED = 0.5
-"""Share of held-out cells that a confidence must support, or else the next one is tried."""
+AS_MUCH = 0.02
+"""A confidence that proves more is taken if it supports at most this share of held-out cells less than another."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,8 @@ class TrialFit:
     curve: RiskCurve
     tested: float
     supported: float
-    fallback: bool = False
+    name: str
+    tried: tuple[Tried, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -64,10 +66,11 @@ class Fitting:
     """Set calibration cells aside, do everything on the others, and look at the first once, to choose the kept set.
 
     A fifth of the cells is set aside, of many cells 10,000 or a tenth. The others, the training cells, are completed
-    without one fold each, which teaches the risk. The first of these fits is the trial fit: it chooses parameters of
-    the confidence algorithm that were not given, and shows which confidences occur on held-out cells. Of several
-    confidence algorithms the first is taken that supports at least half of those cells, else the last. Nothing is
-    refitted once the calibration cells have been looked at: what was tested is what is delivered.
+    without one fold each, which teaches the risk. The first of these fits is the trial fit, made where a confidence
+    algorithm does not set its own floor or several are to be compared: it chooses parameters that were not given, and
+    shows which confidences occur on held-out cells. Of several algorithms the first is taken that supports as much as
+    the others. Nothing is refitted once the calibration cells have been looked at: what was tested is what is
+    delivered.
     """
 
     completion: CompletionAlgorithm
@@ -93,29 +96,32 @@ class Fitting:
             trial = self._try(cross_fit, tolerance)
         with self._timed("fit"):
             completion = self.completion.fit(train, self.progress)
-            confidence, certificate = trial.confidence.fit(train, completion, self.progress)
+            algorithm = self.confidences[0] if trial is None else trial.confidence
+            confidence, certificate = algorithm.fit(train, completion, self.progress)
         with self._timed("risk"):
-            risk = self._risk(train, completion, confidence, cross_fit, trial.curve)
+            risk = self._risk(train, completion, confidence, cross_fit, trial)
         with self._timed("promise"):
-            floor = support_floor(confidence, certificate, trial.tested)
-            certificate = replace(certificate, fallback=trial.fallback)
+            floor = support_floor(confidence, certificate, 0.0 if trial is None else trial.tested)
+            certificate = replace(certificate, tried=() if trial is None else trial.tried)
             found = Estimates(completion, confidence, risk)
             return self._promise(observations, train, held_out, found, certificate, tolerance, floor)
 
-    def _try(self, cross_fit: CrossFit, tolerance: float) -> TrialFit:
-        """The first confidence algorithm that supports enough of the first fold, as seen without that fold.
+    def _try(self, cross_fit: CrossFit, tolerance: float) -> TrialFit | None:
+        """The first confidence algorithm that supports as much of the first fold as any, as seen without that fold.
 
         Entries of less confidence than all but one in twenty of the held-out cells were hardly tested, and are not
         kept, however small their risk: held-out cells are drawn like the observed ones and say nothing of entries that
-        are never drawn.
+        are never drawn. None where one algorithm sets its floor by itself and nothing else needs the trial.
         """
+        only = self.confidences[0] if len(self.confidences) == 1 else None
+        if self.risk is not None and getattr(only, "sets_floor", False):
+            return None
         train, held_out = cross_fit.split(0)
         completion = cross_fit.completion(0)
-        for candidate in self.confidences:
-            trial = self._try_one(candidate, train, held_out, completion, tolerance)
-            if trial.supported >= LEAST_SUPPORTED:
-                break
-        return replace(trial, fallback=candidate is not self.confidences[0])
+        trials = [self._try_one(each, train, held_out, completion, tolerance) for each in self.confidences]
+        enough = max(trial.supported for trial in trials) - AS_MUCH
+        taken = next(trial for trial in trials if trial.supported >= enough)
+        return replace(taken, tried=tuple(Tried(trial.name, trial.supported) for trial in trials))
 
     def _try_one(
         self,
@@ -133,7 +139,8 @@ class Fitting:
         curve = RiskCurve.fit(at_held_out, errors, held_out.counts)
         tested = float(np.quantile(at_held_out, UNTESTED))
         floor = support_floor(confidence, certificate, tested)
-        return TrialFit(algorithm, curve, tested, float(np.mean(within(0.0, at_held_out, 0.0, floor))))
+        supported = float(np.mean(within(0.0, at_held_out, 0.0, floor)))
+        return TrialFit(algorithm, curve, tested, supported, certificate.name)
 
     def _risk(
         self,
@@ -141,10 +148,11 @@ class Fitting:
         completion: Completion,
         confidence: ExtendableConfidence,
         cross_fit: CrossFit,
-        curve: RiskCurve,
+        trial: TrialFit | None,
     ) -> Risk:
         if self.risk is None:
-            return ConfidenceRisk(curve, confidence)
+            assert trial is not None
+            return ConfidenceRisk(trial.curve, confidence)
         return self.risk.fit(train, completion, cross_fit, None, self.progress)
 
     def _promise(
@@ -218,10 +226,13 @@ def _largest_loss(bounds: tuple[float, float], predicted_range: tuple[float, flo
 
 
 def support_floor(confidence: ExtendableConfidence, certificate: Certificate, tested: float) -> float:
-    """The least confidence kept: one that was tested and, where the coverage is a bound's, is within its rounding.
+    """The least confidence kept: the algorithm's own floor, or else one that was tested.
 
-    A heuristic confidence orders entries by support, but its sum bounds nothing, so that rounding would be arbitrary.
+    Where the coverage is a bound's, it is also within its rounding. A heuristic confidence orders entries by support,
+    but its sum bounds nothing, so that rounding would be arbitrary.
     """
+    if certificate.floor is not None:
+        return certificate.floor
     return tested if certificate.coverage is None else max(tested, rounding_threshold(confidence))
 
 
@@ -248,11 +259,11 @@ def choose_completion(given: object, random_state: int) -> CompletionAlgorithm:
 def choose_confidence(given: object, shape: tuple[int, int], random_state: int) -> tuple[ConfidenceAlgorithm, ...]:
     """The confidence algorithms to try, in this order, for what the user named or gave.
 
-    "auto" takes the paper's coverage program where the matrix is small and the program supports enough of it, else the
-    posterior.
+    "auto" is the paper's game, and before it the paper's coverage program where the matrix is small and the program,
+    which proves more, supports as much.
     """
     if isinstance(given, str) and given == AUTO:
-        names = ("coverage", "posterior") if max(shape) <= SIZE_LIMIT else ("posterior",)
+        names = ("coverage", "game") if max(shape) <= SIZE_LIMIT else ("game",)
         return tuple(CONFIDENCES[name].make(random_state=random_state) for name in names)
     if isinstance(given, str) and given in CONFIDENCES:
         return (CONFIDENCES[given].make(random_state=random_state),)

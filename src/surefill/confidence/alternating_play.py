@@ -1,0 +1,195 @@
+"""The paper's game over cells that were all observed already: confidence and adversary answer each other in sweeps.
+
+The online game (the paper's h_t, single-matrix form: all observations taken to be zero) is, with the cells S given,
+
+    max over C, min over M:  mean_x [C_x (1 - log C_x) - alpha C_x M_x] + alpha theta mean_{x in S} M_x^2
+
+over C in [0, 1]^X and M = U V', |u_i|^2, |v_j|^2 <= K. A sweep lets every row of U play its best response given V, then
+every column of V given the new U, each held near where it was (a proximal step). The confidence's best response to the
+average Mbar of the adversary's plays is C_x = exp(-alpha max(0, Mbar_x)): follow the leader, and the average of such
+plays is what the online-to-offline conversion takes. One low-rank adversary alone is no equilibrium; their average is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from surefill.arrays import Floats, Indices, IntArray
+from surefill.kernels.best_response import best_responses, random_start
+from surefill.kernels.counter_random import random_below, stream_key
+from surefill.kernels.parallel import over_ranges
+from surefill.loop import ProgressCallback, Status, run
+
+ALPHA, THETA, K, PROX = 8.0, 1.0, 1.0, 0.3
+"""Weight of the deviation and of the observations, max-norm, proximal weight. Chosen on tables split into groups (see
+docs/mathematics.md, "The game offline"): the area under the curve is flat to .002 for alpha from 4 to 16, theta from .5
+to 2, prox from .1 to 1. A constant in K scales out of the confidence, whose floor is set by the null."""
+
+BURN_IN, SNAPSHOTS = 24, 16
+"""Sweeps with C = 1, and sweeps after each of which the adversary is remembered. All are averaged with equal weight:
+forgetting old ones makes the play oscillate."""
+
+BLOCK = 64
+"""Columns per sweep on which a row's push is estimated; shared by all rows, so that C there is one dense product."""
+
+CAP = 64
+"""Observations of a row that are looked at in one sweep; of busier rows, so many drawn at random stand for all."""
+
+
+@dataclass(frozen=True, eq=False)
+class Lines:
+    """The rows (or columns) of a table: where each was seen, and the weight of an observation in its problem."""
+
+    starts: Indices
+    others: IntArray
+    weight: float
+
+    @classmethod
+    def of(cls, lines: IntArray, others: IntArray, n: int) -> Lines:
+        """Observations (lines[t], others[t]) grouped by line; each weighs theta n' / N, n' the lines seen."""
+        counts = np.bincount(lines, minlength=n)
+        width = int(others.max(initial=0)) + 1
+        # sorted within lines too, so that the order of the observations makes no difference
+        in_order = np.sort(lines.astype(np.int64) * width + others) % width
+        weight = THETA * max(int(np.count_nonzero(counts)), 1) / max(len(lines), 1)
+        return cls(np.concatenate([[0], np.cumsum(counts)]), in_order.astype(np.int32), weight)
+
+    @property
+    def counts(self) -> Indices:
+        """Observations of each line."""
+        return np.diff(self.starts)
+
+
+@dataclass(frozen=True, eq=False)
+class Adversary:
+    """State of a play: the factors now and as they were after the burn-in (slot 0) and after each later sweep.
+
+    A slot is written once, by the sweep whose number it has, so that states of earlier sweeps stay valid.
+    """
+
+    sweep: int
+    rows: Floats
+    cols: Floats
+    row_slots: Floats
+    col_slots: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class AlternatingPlay:
+    """One play of the game on given cells; a solver for :func:`surefill.loop.run`, one step a sweep.
+
+    Rows are independent of one another given the columns and every random number is a hash of the seed and its place,
+    so that the result does not depend on the number of cores.
+    """
+
+    row_lines: Lines
+    col_lines: Lines
+    rank: int
+    seed: int
+    task: str = "playing the coverage game"
+
+    @classmethod
+    def on(cls, rows: IntArray, cols: IntArray, shape: tuple[int, int], rank: int, seed: int) -> AlternatingPlay:
+        """The game on the cells (rows[t], cols[t])."""
+        return cls(Lines.of(rows, cols, shape[0]), Lines.of(cols, rows, shape[1]), rank, seed)
+
+    def play(self, progress: ProgressCallback | None = None) -> Adversary:
+        """All sweeps."""
+        return run(self, max_steps=BURN_IN + SNAPSHOTS, progress=progress).state
+
+    def init(self) -> Adversary:
+        """Near the constant matrix 1."""
+        sizes = len(self.row_lines.counts), len(self.col_lines.counts)
+        rows, cols = (start_of(size, self.rank, self.seed, side) for side, size in enumerate(sizes))
+        slots = [np.zeros((size, 1 + SNAPSHOTS, self.rank), np.float32) for size in sizes]
+        return Adversary(0, rows, cols, *slots)
+
+    def step(self, state: Adversary) -> Adversary:
+        """All rows given the columns, then all columns given the rows."""
+        t, taken = state.sweep, max(state.sweep - BURN_IN, 0)
+        row_slots, col_slots = state.row_slots[:, 1 : 1 + taken], state.col_slots[:, 1 : 1 + taken]
+        seen_rows, seen_cols = (np.flatnonzero(lines.counts) for lines in (self.row_lines, self.col_lines))
+        across = Across.drawn(state.cols, col_slots, seen_cols, self.seed, t, side=0)
+        rows = responses(self.row_lines, state.rows, row_slots, across)
+        across = Across.drawn(rows, row_slots, seen_rows, self.seed, t, side=1)
+        cols = responses(self.col_lines, state.cols, col_slots, across)
+        if t + 1 >= BURN_IN:
+            state.row_slots[:, t + 1 - BURN_IN], state.col_slots[:, t + 1 - BURN_IN] = rows, cols
+        return replace(state, sweep=t + 1, rows=rows, cols=cols)
+
+    def measure(self, state: Adversary) -> float:
+        """Sweeps still to come."""
+        return float(BURN_IN + SNAPSHOTS - state.sweep)
+
+    def terminate(self, state: Adversary) -> Status | None:
+        """Done once all snapshots are taken."""
+        return Status.CONVERGED if state.sweep == BURN_IN + SNAPSHOTS else None
+
+
+@dataclass(frozen=True, eq=False)
+class Across:
+    """What the lines of one side see of the other: all its factors, and a block of them with its snapshots."""
+
+    factors: Floats
+    mean: Floats
+    block: Floats
+    block_slots: Floats
+    key: np.uint64
+
+    @classmethod
+    def drawn(cls, factors: Floats, slots: Floats, seen: Indices, seed: int, sweep: int, side: int) -> Across:
+        """The block of a sweep, drawn among lines ``seen`` at least once; none in the burn-in, where C = 1."""
+        key = stream_key(seed, 10 + 2 * sweep + side)
+        taken, rank = slots.shape[1], factors.shape[1]
+        block = seen[_draw(key, len(seen))] if taken else seen[:0]
+        mean = factors[seen].mean(axis=0, dtype=np.float64) if len(seen) else np.zeros(rank)
+        block_slots = slots[block].reshape(len(block), taken * rank).T / np.float32(max(taken, 1))
+        return cls(factors, mean, np.ascontiguousarray(factors[block].T), np.ascontiguousarray(block_slots), key)
+
+
+def responses(lines: Lines, factors: Floats, slots: Floats, across: Across) -> Floats:
+    """The best responses of all lines to what they see across."""
+    new = np.empty_like(factors)
+    flat = slots.reshape(len(slots), -1)
+    # groups of equal cost: a line's work is at most that of CAP observations and a block
+    even = np.arange(len(factors) + 1) * (BLOCK + CAP)
+
+    def work(first: int, last: int) -> None:
+        best_responses(
+            first, last, factors, flat, lines.starts, lines.others, across.factors, across.block, across.block_slots,
+            across.mean, np.float32(ALPHA), lines.weight, PROX, K, CAP, across.key, new,
+        )  # fmt: skip
+
+    over_ranges(work, even)
+    return new
+
+
+def fold_in(lines: Lines, col_slots: Floats, col_counts: Indices, seed: int, side: int) -> Floats:
+    """Slots of new lines against the other side as it was: their own sweeps only."""
+    size, rank = len(lines.counts), col_slots.shape[2]
+    factors, slots = start_of(size, rank, seed, side), np.zeros((size, *col_slots.shape[1:]), np.float32)
+    seen = np.flatnonzero(col_counts)
+    for t in range(BURN_IN + SNAPSHOTS):
+        taken = max(t - BURN_IN, 0)
+        across_now = np.ascontiguousarray(col_slots[:, taken])  # during the burn-in, where it led to
+        across = Across.drawn(across_now, col_slots[:, 1 : 1 + taken], seen, seed, t, side)
+        factors = responses(lines, factors, slots[:, 1 : 1 + taken], across)
+        if t + 1 >= BURN_IN:
+            slots[:, t + 1 - BURN_IN] = factors
+    return slots
+
+
+def start_of(size: int, rank: int, seed: int, side: int) -> Floats:
+    """Where the lines of a side start."""
+    factors = np.empty((size, rank), np.float32)
+    random_start(factors, stream_key(seed, 1 + side))
+    return factors
+
+
+def _draw(key: np.uint64, n: int) -> Indices:
+    """At most BLOCK of n lines: all where there are so few, else drawn with replacement, each once."""
+    if n <= BLOCK:
+        return np.arange(n)
+    return np.unique([random_below(key, k, n) for k in range(BLOCK)])

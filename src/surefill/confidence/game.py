@@ -1,0 +1,291 @@
+"""The paper's game as a confidence algorithm for tables of any size, its floor set by cells without support."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from surefill.arrays import Array, Floats, Indices, IntArray, row_blocks
+from surefill.completion import Completion
+from surefill.confidence.algorithm import Certificate, require_columns
+from surefill.confidence.alternating_play import (
+    ALPHA,
+    BURN_IN,
+    SNAPSHOTS,
+    THETA,
+    Adversary,
+    AlternatingPlay,
+    Lines,
+    fold_in,
+)
+from surefill.confidence.null_support import NULL_CELLS, Floors, Null, NullCells, average_products, n_draws
+from surefill.data import Observations
+from surefill.errors import invalid_parameter, is_number, is_seed
+from surefill.kernels.parallel import ThreadMap
+from surefill.loop import ProgressCallback
+from surefill.registry import storable
+from surefill.spaces.confidence_matrix import some_cells
+
+NAME = "the coverage game"
+
+FLOOR = 0.5
+"""The confidence at which the stated share of cells without support passes, whatever their class."""
+
+LEAST_RANK, MOST_RANK, OBSERVATIONS_PER_RANK = 4, 8, 4
+"""Rank of the adversary: a quarter of the observations per line of the longer side, within limits. More factors than a
+line has observations could not be held down by them."""
+
+EXACT_CELLS, DRAWN_CELLS = 50_000_000, 1_000_000
+"""Cells up to which the coverage is summed, and how many are drawn to estimate it beyond."""
+
+NULL_SEED = 1000
+"""Added to the seed for the null, and the number of the split: far from the seeds people give."""
+
+
+@storable
+@dataclass(frozen=True)
+class CoverageGame:
+    """The paper's game between a confidence and the matrices that vanish where we looked, at any size.
+
+    C_x = 2^(-max(0, Mbar_x) / f_x), where Mbar is the average play of low-rank adversaries on the observed cells
+    (:mod:`surefill.confidence.alternating_play`) and f the floor that a share ``false_support`` of cells without
+    support passes, among cells whose row and column were seen as often (:mod:`surefill.confidence.null_support`). So a
+    cell is supported where C >= 1/2. C is 0, exactly, between different components of the graph of observed cells, and
+    where row or column was never seen. Only locations matter, never values.
+
+    The cost is O((m + n) rank^2) for each of 40 sweeps of two plays, with O((m + n) rank) memory; nothing is of size
+    m n, and a line costs no more beyond 64 observations. The result is the same for any number of cores.
+
+    Parameters
+    ----------
+    false_support : share of cells that nothing ties to the observations which may pass as supported; in (0, 1/2].
+    rank : of the adversaries; when None, a quarter of the observations per line of the longer side, from 4 to 8.
+    random_state : seed of everything random; same seed, same result to the bit.
+
+    Examples
+    --------
+    >>> import surefill as sf
+    >>> sim = sf.datasets.make_blocks((60, 50), n_groups=2, rank=2, n_draws=3000, noise=0.1, random_state=0)
+    >>> game = sf.confidence.CoverageGame()
+    >>> confidence, certificate = game.fit(sim.observations, completion=None)
+    >>> C = confidence.dense()
+    >>> bool((C[~sim.support] == 0).all()), bool(np.mean(C[sim.support] >= certificate.floor) > 0.9)
+    (True, True)
+    """
+
+    false_support: float = 0.02
+    rank: int | None = None
+    random_state: int = 0
+
+    sets_floor: ClassVar[bool] = True
+
+    def chosen_for(
+        self, observations: Observations, completion: Completion, tolerance: float, held_out_error: float
+    ) -> Self:
+        """The game with its rank chosen."""
+        return replace(self, rank=self._rank_for(observations))
+
+    def fit(
+        self, observations: Observations, completion: Completion | None = None, progress: ProgressCallback | None = None
+    ) -> tuple[GameConfidence, Certificate]:
+        """Play on the observed cells and on random splits of them, the null; the completion plays no part."""
+        self._validate()
+        rank, shape = self._rank_for(observations), observations.shape
+        rows, cols = _sorted_cells(observations)
+        game = AlternatingPlay.on(rows, cols, shape, rank, self.random_state)
+        draws = n_draws(shape)
+
+        def play(k: int) -> Null | Adversary:
+            if k == draws:
+                return game.play(progress)
+            return Null.draw(rows, cols, shape, rank, self.random_state + NULL_SEED * (k + 1), NULL_CELLS // draws)
+
+        *nulls, adversary = ThreadMap().map(play, range(draws + 1))
+        counts = game.row_lines.counts, game.col_lines.counts
+        floors = [
+            Floors.of(NullCells.joined([getattr(null, part) for null in nulls]), self.false_support, *counts)
+            for part in ("of_rows", "of_new_rows")
+        ]
+        components = _components(rows, cols, shape)
+        assert isinstance(adversary, Adversary)
+        confidence = GameConfidence(
+            row_slots=adversary.row_slots,
+            col_slots=adversary.col_slots,
+            row_counts=counts[0],
+            col_counts=counts[1],
+            row_components=components[0],
+            col_components=components[1],
+            floors=floors[0],
+            new_row_floors=floors[1],
+            row_weight=game.row_lines.weight,
+            random_state=self.random_state,
+        )
+        return confidence, self._certificate(rank, floors[0])
+
+    def _rank_for(self, observations: Observations) -> int:
+        if self.rank is not None:
+            return int(self.rank)
+        per_line = len(observations) / max(len(observations.by_row), len(observations.by_col))
+        return int(np.clip(per_line / OBSERVATIONS_PER_RANK, LEAST_RANK, MOST_RANK))
+
+    def _certificate(self, rank: int, floors: Floors) -> Certificate:
+        if not floors.table.any():
+            statement = "The table is too small to tell supported cells from others, so that none counts as supported."
+        else:
+            statement = (
+                f"Of cells that nothing ties together, about {100 * self.false_support:.2g}% would pass, as measured "
+                f"on {floors.n_null:,} cells hidden on purpose (the paper's game with alpha {ALPHA:g}, theta "
+                f"{THETA:g}, rank {rank}, {BURN_IN + SNAPSHOTS} sweeps); no bound is proved."
+            )
+        return Certificate("tested", None, None, None, statement, NAME, floor=FLOOR, false_support=self.false_support)
+
+    def _validate(self) -> None:
+        if not (is_number(self.false_support) and 0 < self.false_support <= 0.5):
+            expected = "a number above 0 and at most 0.5"
+            raise invalid_parameter("CoverageGame", "false_support", expected, self.false_support)
+        if self.rank is not None and not (is_seed(self.rank) and self.rank >= 1):
+            raise invalid_parameter("CoverageGame", "rank", "None or a whole number of at least 1", self.rank)
+        if not is_seed(self.random_state):
+            raise invalid_parameter("CoverageGame", "random_state", "a whole number of at least 0", self.random_state)
+
+
+@storable
+@dataclass(frozen=True, eq=False)
+class GameConfidence:
+    """C_x = 2^(-max(0, Mbar_x) / f_x) from the snapshots of a play; memory per row and column.
+
+    Attributes
+    ----------
+    row_slots, col_slots : factors of the adversary after the burn-in and after each later sweep, one line per row and
+        column; Mbar is the mean product over all but the first.
+    row_counts, col_counts : observations of each row and column.
+    row_components, col_components : components of the graph of observed cells.
+    floors, new_row_floors : f for rows of the fit and for rows folded in, by counts.
+    row_weight : weight of an observation in a row's best response.
+    random_state : seed of the play.
+
+    Examples
+    --------
+    >>> import surefill as sf
+    >>> sim = sf.datasets.make_blocks((60, 50), n_groups=2, rank=2, n_draws=3000, noise=0.1, random_state=0)
+    >>> confidence, _ = sf.confidence.CoverageGame().fit(sim.observations)
+    >>> confidence.shape
+    (120, 100)
+    >>> bool(((confidence.dense() >= 0) & (confidence.dense() <= 1)).all())
+    True
+    """
+
+    row_slots: Floats
+    col_slots: Floats
+    row_counts: Indices
+    col_counts: Indices
+    row_components: Indices
+    col_components: Indices
+    floors: Floors
+    new_row_floors: Floors
+    row_weight: float
+    random_state: int
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(m, n)."""
+        return len(self.row_slots), len(self.col_slots)
+
+    def at(self, rows: ArrayLike, cols: ArrayLike) -> NDArray[np.float64]:
+        """C at the cells (rows[t], cols[t])."""
+        i, j = np.asarray(rows, dtype=np.int64), np.asarray(cols, dtype=np.int64)
+        average = average_products(self.row_slots, self.col_slots, i, j)
+        floor = self.floors.table[self._row_classes[i], self._col_classes[j]]
+        tied = self.row_components[i] == self.col_components[j]
+        return _confidence(average, floor, tied)
+
+    def block(self, rows: ArrayLike, cols: ArrayLike) -> NDArray[np.float64]:
+        """C at every pair of the given rows and columns, len(rows) x len(cols)."""
+        i, j = np.asarray(rows, dtype=np.int64), np.asarray(cols, dtype=np.int64)
+        left, right = self._flat
+        average = (left[i] @ right[j].T).astype(np.float64) / SNAPSHOTS
+        floor = self.floors.table[self._row_classes[i][:, None], self._col_classes[j]]
+        tied = self.row_components[i][:, None] == self.col_components[j]
+        return _confidence(average, floor, tied)
+
+    def dense(self) -> NDArray[np.float64]:
+        """All m x n of it; only for matrices small enough to hold."""
+        return self.block(np.arange(self.shape[0]), np.arange(self.shape[1]))
+
+    @property
+    def coverage(self) -> float:
+        """|C|, the sum of all confidences; from drawn cells where there are more than 50 million."""
+        m, n = self.shape
+        if m * n > EXACT_CELLS:
+            return float(m) * n * float(self.at(*some_cells(self.shape, DRAWN_CELLS)).mean())
+        cols = np.arange(n)
+        return float(sum(self.block(np.arange(rows.start, rows.stop), cols).sum() for rows in row_blocks(m, n)))
+
+    def fold_in(self, observations: Observations) -> Self:
+        """The confidence for other rows, seen at ``observations``: their own best responses, the columns as they were.
+
+        Its floors are those that rows folded into a null were held to.
+        """
+        require_columns(observations, self.shape[1])
+        m = observations.shape[0]
+        seen = Lines.of(observations.rows, observations.cols, m)
+        lines = Lines(seen.starts, seen.others, self.row_weight)
+        row_components, col_components = _joined(observations, self.col_components)
+        return replace(
+            self,
+            row_slots=fold_in(lines, self.col_slots, self.col_counts, self.random_state, side=0),
+            row_counts=lines.counts,
+            row_components=row_components,
+            col_components=col_components,
+            floors=self.new_row_floors,
+        )
+
+    @cached_property
+    def _flat(self) -> tuple[Floats, Floats]:
+        """Snapshots side by side, without the end of the burn-in."""
+        rank = self.row_slots.shape[2]
+        left, right = (slots.reshape(len(slots), -1)[:, rank:] for slots in (self.row_slots, self.col_slots))
+        return left, right
+
+    @cached_property
+    def _row_classes(self) -> Indices:
+        return self.floors.row_classes(self.row_counts)
+
+    @cached_property
+    def _col_classes(self) -> Indices:
+        return self.floors.col_classes(self.col_counts)
+
+
+def _confidence(average: Array, floor: Array, tied: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """2^(-max(0, average) / floor); 0 where nothing ties row and column, or no floor tells."""
+    known = tied & (floor > 0)
+    exponent = np.divide(np.maximum(average, 0.0), floor, out=np.full(np.shape(average), np.inf), where=known)
+    return np.asarray(np.exp2(-exponent))
+
+
+def _sorted_cells(observations: Observations) -> tuple[Indices, Indices]:
+    """Rows and columns of the observed cells row by row, so that their order in the data makes no difference."""
+    n = observations.shape[1]
+    cells = np.sort(observations.rows.astype(np.int64) * n + observations.cols)
+    return cells // n, cells % n
+
+
+def _components(rows: IntArray, cols: IntArray, shape: tuple[int, int]) -> tuple[Indices, Indices]:
+    """The component of each row and column in the bipartite graph of observed cells; one never seen is its own."""
+    m, n = shape
+    graph = coo_array((np.ones(len(rows), np.int8), (rows, m + cols.astype(np.int64))), shape=(m + n, m + n))
+    labels = connected_components(graph, directed=False)[1].astype(np.int64)
+    return labels[:m], labels[m:]
+
+
+def _joined(observations: Observations, col_components: Indices) -> tuple[Indices, Indices]:
+    """Components of new rows, and of the columns once the new rows tie them."""
+    m, n_components = observations.shape[0], int(col_components.max(initial=0)) + 1
+    rows, tied = _components(observations.rows, col_components[observations.cols], (m, n_components))
+    return rows, tied[col_components]
