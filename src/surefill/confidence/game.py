@@ -26,6 +26,7 @@ from surefill.confidence.alternating_play import (
 )
 from surefill.confidence.null_support import NULL_CELLS, Floors, Null, NullCells, average_products, n_draws
 from surefill.data import Observations
+from surefill.data.groups import locate
 from surefill.errors import invalid_parameter, is_number, is_seed
 from surefill.kernels.parallel import ThreadMap
 from surefill.loop import ProgressCallback
@@ -96,8 +97,9 @@ class CoverageGame:
     ) -> tuple[GameConfidence, Certificate]:
         """Play on the observed cells and on random splits of them, the null; the completion plays no part."""
         self._validate()
-        rank, shape = self._rank_for(observations), observations.shape
-        rows, cols = _sorted_cells(observations)
+        by_row, by_col = observations.by_row, observations.by_col
+        rank, shape = self._rank_for(observations), (len(by_row), len(by_col))  # only lines that were seen play
+        rows, cols = _sorted_cells(by_row.locate(observations.rows), by_col.locate(observations.cols), shape[1])
         game = AlternatingPlay.on(rows, cols, shape, rank, self.random_state)
         draws = n_draws(shape)
 
@@ -115,6 +117,9 @@ class CoverageGame:
         components = _components(rows, cols, shape)
         assert isinstance(adversary, Adversary)
         confidence = GameConfidence(
+            shape=observations.shape,
+            row_ids=by_row.ids,
+            col_ids=by_col.ids,
             row_slots=adversary.row_slots,
             col_slots=adversary.col_slots,
             row_counts=counts[0],
@@ -162,6 +167,8 @@ class GameConfidence:
 
     Attributes
     ----------
+    shape : (m, n).
+    row_ids, col_ids : rows and columns that were seen, rising; all else is about these.
     row_slots, col_slots : factors of the adversary after the burn-in and after each later sweep, one line per row and
         column; Mbar is the mean product over all but the first.
     row_counts, col_counts : observations of each row and column.
@@ -181,6 +188,9 @@ class GameConfidence:
     True
     """
 
+    shape: tuple[int, int]
+    row_ids: IntArray
+    col_ids: IntArray
     row_slots: Floats
     col_slots: Floats
     row_counts: Indices
@@ -192,26 +202,21 @@ class GameConfidence:
     row_weight: float
     random_state: int
 
-    @property
-    def shape(self) -> tuple[int, int]:
-        """(m, n)."""
-        return len(self.row_slots), len(self.col_slots)
-
     def at(self, rows: ArrayLike, cols: ArrayLike) -> NDArray[np.float64]:
         """C at the cells (rows[t], cols[t])."""
-        i, j = np.asarray(rows, dtype=np.int64), np.asarray(cols, dtype=np.int64)
+        i, j = locate(self.row_ids, np.asarray(rows)), locate(self.col_ids, np.asarray(cols))
         average = average_products(self.row_slots, self.col_slots, i, j)
         floor = self.floors.table[self._row_classes[i], self._col_classes[j]]
-        tied = self.row_components[i] == self.col_components[j]
+        tied = (i >= 0) & (j >= 0) & (self.row_components[i] == self.col_components[j])
         return _confidence(average, floor, tied)
 
     def block(self, rows: ArrayLike, cols: ArrayLike) -> NDArray[np.float64]:
         """C at every pair of the given rows and columns, len(rows) x len(cols)."""
-        i, j = np.asarray(rows, dtype=np.int64), np.asarray(cols, dtype=np.int64)
+        i, j = locate(self.row_ids, np.asarray(rows))[:, None], locate(self.col_ids, np.asarray(cols))
         left, right = self._flat
-        average = (left[i] @ right[j].T).astype(np.float64) / SNAPSHOTS
-        floor = self.floors.table[self._row_classes[i][:, None], self._col_classes[j]]
-        tied = self.row_components[i][:, None] == self.col_components[j]
+        average = (left[i[:, 0]] @ right[j].T).astype(np.float64) / SNAPSHOTS
+        floor = self.floors.table[self._row_classes[i], self._col_classes[j]]
+        tied = (i >= 0) & (j >= 0) & (self.row_components[i] == self.col_components[j])
         return _confidence(average, floor, tied)
 
     def dense(self) -> NDArray[np.float64]:
@@ -233,12 +238,15 @@ class GameConfidence:
         Its floors are those that rows folded into a null were held to.
         """
         require_columns(observations, self.shape[1])
-        m = observations.shape[0]
-        seen = Lines.of(observations.rows, observations.cols, m)
-        lines = Lines(seen.starts, seen.others, self.row_weight)
-        row_components, col_components = _joined(observations, self.col_components)
+        by_row, cols = observations.by_row, locate(self.col_ids, observations.cols)
+        known = cols >= 0  # a column that was never seen before says nothing yet
+        rows, cols = by_row.locate(observations.rows)[known], cols[known]
+        lines = replace(Lines.of(rows, cols, len(by_row)), weight=self.row_weight)
+        row_components, col_components = _joined(rows, cols, len(by_row), self.col_components)
         return replace(
             self,
+            shape=observations.shape,
+            row_ids=by_row.ids,
             row_slots=fold_in(lines, self.col_slots, self.col_counts, self.random_state, side=0),
             row_counts=lines.counts,
             row_components=row_components,
@@ -269,23 +277,21 @@ def _confidence(average: Array, floor: Array, tied: NDArray[np.bool_]) -> NDArra
     return np.asarray(np.exp2(-exponent))
 
 
-def _sorted_cells(observations: Observations) -> tuple[Indices, Indices]:
-    """Rows and columns of the observed cells row by row, so that their order in the data makes no difference."""
-    n = observations.shape[1]
-    cells = np.sort(observations.rows.astype(np.int64) * n + observations.cols)
+def _sorted_cells(rows: Indices, cols: Indices, n: int) -> tuple[Indices, Indices]:
+    """The same cells row by row, so that their order in the data makes no difference."""
+    cells = np.sort(rows * n + cols)
     return cells // n, cells % n
 
 
 def _components(rows: IntArray, cols: IntArray, shape: tuple[int, int]) -> tuple[Indices, Indices]:
-    """The component of each row and column in the bipartite graph of observed cells; one never seen is its own."""
+    """The component of each row and column in the bipartite graph of observed cells."""
     m, n = shape
     graph = coo_array((np.ones(len(rows), np.int8), (rows, m + cols.astype(np.int64))), shape=(m + n, m + n))
     labels = connected_components(graph, directed=False)[1].astype(np.int64)
     return labels[:m], labels[m:]
 
 
-def _joined(observations: Observations, col_components: Indices) -> tuple[Indices, Indices]:
-    """Components of new rows, and of the columns once the new rows tie them."""
-    m, n_components = observations.shape[0], int(col_components.max(initial=0)) + 1
-    rows, tied = _components(observations.rows, col_components[observations.cols], (m, n_components))
-    return rows, tied[col_components]
+def _joined(rows: Indices, cols: Indices, m: int, col_components: Indices) -> tuple[Indices, Indices]:
+    """Components of m new rows seen at ``cols``, and of the columns once the new rows tie them."""
+    of_rows, of_components = _components(rows, col_components[cols], (m, int(col_components.max()) + 1))
+    return of_rows, of_components[col_components]
