@@ -22,7 +22,7 @@ class ExtendableConfidence(Confidence, Protocol):
     >>> sim = sf.datasets.make_low_rank((30, 20), rank=2, n_draws=400, noise=0.1, random_state=0)
     >>> completer = sf.PartialCompleter(tolerance=0.2, confidence="posterior").fit(sim.observations)
     >>> confidence: ExtendableConfidence = completer.result_.confidence
-    >>> confidence.fold_in(sf.Observations([0], [3], [0.5], shape=(1, 20))).shape
+    >>> confidence.fold_in(sf.Observations([0, 0], [3, 5], [0.5, 0.1], shape=(1, 20))).shape
     (1, 20)
     """
 
