@@ -71,14 +71,6 @@ class Stated:
         return self.stated[rows, cols]
 
 
-@dataclass(frozen=True)
-class Told:
-    C: np.ndarray
-
-    def fit(self, observations, completion, progress=None):
-        return DenseConfidence(self.C), None
-
-
 def fitted(seen, algorithm, **folds):
     return RiskModel().fit(seen, algorithm.fit(seen), CrossFit(seen, algorithm, **folds))
 
@@ -174,21 +166,44 @@ def test_the_slope_of_the_variance_is_found_and_never_below_zero(power, expected
     i, j = all_cells(stated.shape)
     seen = Observations(i, j, rng.normal(0, np.sqrt(stated[i, j] ** power)), stated.shape)
     found = fitted(seen, Stated(stated))
-    assert found.slopes[0] == pytest.approx(expected, abs=0.1)
+    assert found.slope == pytest.approx(expected, abs=0.1)
     order = np.argsort(stated[3])
     rising = (found.at(np.full(60, 3), np.arange(60)) / found.cols.factors[:-1])[order]
     assert np.all(np.diff(rising) >= -1e-12)
 
 
-@pytest.mark.parametrize(("sign", "rises"), [(1.0, False), (-1.0, True)])
-def test_confidence_can_only_lower_the_risk(sign, rises):
-    rng = np.random.default_rng(2)
-    C = rng.random((60, 50))
-    i, j = all_cells(C.shape)
-    seen = Observations(i, j, rng.normal(0, np.exp(-sign * C[i, j])), C.shape)
-    algorithm = Stated(np.ones(C.shape))
-    found = RiskModel().fit(seen, algorithm, CrossFit(seen, algorithm), confidence=Told(C))
-    assert found.slopes[1] == (0.0 if rises else pytest.approx(2.0, abs=0.3))
+def test_what_no_support_means_in_error_is_measured_on_hidden_blocks():
+    sim = make_low_rank((200, 150), rank=3, n_draws=9000, noise=0.1, random_state=0)
+    train, test = blocks_apart(sim.observations)
+    algorithm = BayesianFactorModel(rank=3)
+    completion, C = algorithm.fit(train), np.equal.outer(*halves(sim.observations.shape)).astype(float)
+    plain = RiskModel().fit(train, completion, CrossFit(train, algorithm))
+    with_support = RiskModel().fit(train, completion, CrossFit(train, algorithm), DenseConfidence(C), floor=0.5)
+    errors = test.squared_errors(completion.at(test.rows, test.cols))
+    assert plain.at(test.rows, test.cols).mean() < 0.5 * errors.mean()
+    assert with_support.at(test.rows, test.cols).mean() == pytest.approx(errors.mean(), rel=0.6)
+    inside = train.select(np.arange(0, len(train), 7))
+    np.testing.assert_array_equal(with_support.at(inside.rows, inside.cols), plain.at(inside.rows, inside.cols))
+
+
+def halves(shape):
+    return np.arange(shape[0]) % 2 == 0, np.arange(shape[1]) % 2 == 0
+
+
+def blocks_apart(seen):
+    """Cells inside two groups, and cells between them."""
+    rows, cols = halves(seen.shape)
+    inside = rows[seen.rows] == cols[seen.cols]
+    return seen.select(inside), seen.select(~inside)
+
+
+def test_too_few_cells_to_hide_leave_the_risk_as_it_is():
+    tiny = Uneven.draw(6, 5, 20).seen
+    algorithm = FactorModel(rank=1)
+    found = RiskModel().fit(
+        tiny, algorithm.fit(tiny), CrossFit(tiny, algorithm), DenseConfidence(np.ones(tiny.shape)), floor=0.5
+    )
+    assert found.support is None
 
 
 def test_unseen_rows_and_columns_are_like_most_but_less_well_known(uneven):
@@ -201,7 +216,7 @@ def test_unseen_rows_and_columns_are_like_most_but_less_well_known(uneven):
     variance = found.evidence.completion.variance([250, 0], [0, 0])
     by_row = found.at([250, 0], [0, 0]) / found.rows.at([250, 0], found.evidence.completion.at([250, 0], [0, 0]))
     assert variance[0] > variance[1]
-    assert found.slopes[0] > 0
+    assert found.slope > 0
     assert unseen[1] > np.median(found.at(seen.rows, seen.cols))
     assert by_row.min() > 0
 
@@ -270,7 +285,7 @@ def test_parameters_are_checked(risk):
     algorithm = BayesianFactorModel(rank=2)
     with pytest.raises(InputError, match="at least 2 observed cells"):
         fitted(Observations([0], [0], [1.0], bounds=(0, 2)), algorithm)
-    for wrong in ({"slopes": np.array([-1.0])}, {"heights": np.full(len(risk.knots), np.nan)}, {"slopes": np.ones(2)}):
+    for wrong in ({"slope": -1.0}, {"heights": np.full(len(risk.knots), np.nan)}, {"slope": np.inf}):
         with pytest.raises(InputError, match="a risk needs"):
             replace(risk, **wrong)
     with pytest.raises(InputError, match="noise factors need"):

@@ -99,7 +99,7 @@ class Fitting:
             algorithm = self.confidences[0] if trial is None else trial.confidence
             confidence, certificate = algorithm.fit(train, completion, self.progress)
         with self._timed("risk"):
-            risk = self._risk(train, completion, confidence, cross_fit, trial)
+            risk = self._risk(train, completion, confidence, certificate, cross_fit, trial)
         with self._timed("promise"):
             floor = support_floor(confidence, certificate, 0.0 if trial is None else trial.tested)
             certificate = replace(certificate, tried=() if trial is None else trial.tried)
@@ -147,13 +147,15 @@ class Fitting:
         train: Observations,
         completion: Completion,
         confidence: ExtendableConfidence,
+        certificate: Certificate,
         cross_fit: CrossFit,
         trial: TrialFit | None,
     ) -> Risk:
         if self.risk is None:
             assert trial is not None
             return ConfidenceRisk(trial.curve, confidence)
-        return self.risk.fit(train, completion, cross_fit, None, self.progress)
+        floor = certificate.floor
+        return self.risk.fit(train, completion, cross_fit, confidence, floor, self.progress)
 
     def _promise(
         self,

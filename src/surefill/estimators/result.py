@@ -65,7 +65,7 @@ class Estimates:
             confidence = self.confidence.fold_in(observations, completion)  # type: ignore[call-arg]
         else:
             confidence = self.confidence.fold_in(observations)
-        return Estimates(completion, confidence, self.risk.fold_in(observations, completion))
+        return Estimates(completion, confidence, self.risk.fold_in(observations, completion, confidence))
 
     @property
     def _posterior_is_of_completion(self) -> bool:

@@ -3,6 +3,15 @@
 from surefill.risk.cross_fitting import CrossFit
 from surefill.risk.curve import ConfidenceRisk, RiskCurve
 from surefill.risk.protocol import Risk, RiskAlgorithm
-from surefill.risk.risk_model import FittedRisk, RiskModel
+from surefill.risk.risk_model import FittedRisk, RiskModel, SupportFactor
 
-__all__ = ["ConfidenceRisk", "CrossFit", "FittedRisk", "Risk", "RiskAlgorithm", "RiskCurve", "RiskModel"]
+__all__ = [
+    "ConfidenceRisk",
+    "CrossFit",
+    "FittedRisk",
+    "Risk",
+    "RiskAlgorithm",
+    "RiskCurve",
+    "RiskModel",
+    "SupportFactor",
+]

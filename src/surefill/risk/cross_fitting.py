@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from surefill.arrays import Array, IntArray
 from surefill.completion import Completion, CompletionAlgorithm
-from surefill.confidence import ConfidenceAlgorithm, ExtendableConfidence
 from surefill.data import Observations
 from surefill.data.groups import Groups, locate
 from surefill.data.splits import fold_numbers
@@ -18,6 +17,9 @@ from surefill.errors import InputError
 from surefill.kernels.parallel import PieceMap, ThreadMap
 from surefill.loop import ProgressCallback
 from surefill.registry import storable
+
+FEWEST = 20
+"""Cells that each part of a split into blocks needs: the mean of fewer squared errors is off by a third or more."""
 
 N_FOLDS = 5
 """Folds of the cells: each completion sees four fifths of them, as a usual cross-validation has it."""
@@ -62,39 +64,26 @@ def _draws(groups: Groups, counts: NDArray[np.int64]) -> Array:
 @storable
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """What is known of entries before their values are: their predictions, and what may tell how good these are."""
+    """What is known of entries before their values are: their predictions, and how unsure these are."""
 
     completion: Completion
     spread: CountVariance | None
-    confidence: ExtendableConfidence | None
 
     @classmethod
-    def of(
-        cls,
-        observations: Observations,
-        completion: Completion,
-        confidence: ConfidenceAlgorithm | None,
-        progress: ProgressCallback | None,
-    ) -> Self:
+    def of(cls, observations: Observations, completion: Completion) -> Self:
         """That of ``completion``, fitted on ``observations``; draws are counted where it has no variance."""
-        spread = None if hasattr(completion, "variance") else CountVariance.of(observations)
-        fitted = None if confidence is None else confidence.fit(observations, completion, progress)[0]
-        return cls(completion, spread, fitted)
+        return cls(completion, None if hasattr(completion, "variance") else CountVariance.of(observations))
 
     def fold_in(self, observations: Observations, completion: Completion | None = None) -> Self:
         """What is known of other rows, seen at ``observations`` and completed by ``completion``, if that is known."""
         spread = None if self.spread is None else self.spread.fold_in(observations)
-        confidence = None if self.confidence is None else self.confidence.fold_in(observations)
         completion = self.completion.fold_in(observations) if completion is None else completion
-        return replace(self, completion=completion, spread=spread, confidence=confidence)
+        return replace(self, completion=completion, spread=spread)
 
-    def monotone(self, rows: ArrayLike, cols: ArrayLike) -> Array:
-        """log v, and 1 - C where there is a confidence: risk rises with each."""
+    def log_variance(self, rows: ArrayLike, cols: ArrayLike) -> Array:
+        """log v at the pairs (rows[t], cols[t])."""
         source = self.completion if self.spread is None else self.spread
-        features = [np.log(source.variance(rows, cols))]  # type: ignore[union-attr]
-        if self.confidence is not None:
-            features.append(1.0 - self.confidence.at(rows, cols))
-        return np.column_stack(features)
+        return np.asarray(np.log(source.variance(rows, cols)))  # type: ignore[union-attr]
 
 
 class CrossFit:
@@ -126,6 +115,7 @@ class CrossFit:
             raise InputError("fitting without a part of the cells needs at least 2 observed cells; there is 1.")
         self.observations, self.algorithm = observations, algorithm
         self.n_folds = min(n_folds, len(observations))
+        self._seed = random_state
         self._fold = fold_numbers(len(observations), self.n_folds, random_state)
         self._pieces = ThreadMap() if pieces is None else pieces
         self._progress = progress
@@ -148,19 +138,41 @@ class CrossFit:
         fitted = self._pieces.map(lambda fold: self.algorithm.fit(self.split(fold)[0]), missing)
         self._completions.update(zip(missing, fitted, strict=True))
 
-    def residuals(self, confidence: ConfidenceAlgorithm | None = None) -> Residuals:
+    def residuals(self) -> Residuals:
         """Every cell once, in the order of the folds, as it looked to the completion of the other folds."""
         self.fit_all()
-        parts = self._pieces.map(lambda fold: self._residuals_of(fold, confidence), range(self.n_folds))
+        parts = self._pieces.map(self._residuals_of, range(self.n_folds))
         names = [field.name for field in fields(Residuals)]
         return Residuals(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
 
-    def _residuals_of(self, fold: int, confidence: ConfidenceAlgorithm | None) -> Residuals:
+    def _residuals_of(self, fold: int) -> Residuals:
         train, cells = self.split(fold)
-        evidence = Evidence.of(train, self.completion(fold), confidence, None)
-        predicted = evidence.completion.at(cells.rows, cells.cols)
-        monotone = evidence.monotone(cells.rows, cells.cols)
-        return Residuals(cells.rows, cells.cols, cells.counts, cells.squared_errors(predicted), predicted, monotone)
+        return Residuals.of(cells, Evidence.of(train, self.completion(fold)))
+
+    def without_blocks(self) -> HiddenBlocks | None:
+        """A completion of cells inside random halves of rows and columns, to be tried on what crosses between them.
+
+        Nothing ties the halves together, so what crosses is predicted without support. Of the cells inside, one fold
+        is held out to compare with. None where a part has too few cells to tell.
+        """
+        cells, rng = self.observations, np.random.default_rng(self._seed)
+        halves = [rng.permutation(size) % 2 == 0 for size in (len(cells.by_row), len(cells.by_col))]
+        inside = halves[0][cells.by_row.locate(cells.rows)] == halves[1][cells.by_col.locate(cells.cols)]
+        held_out = inside & (self._fold == 0)
+        if min(np.count_nonzero(inside & ~held_out), np.count_nonzero(held_out), np.count_nonzero(~inside)) < FEWEST:
+            return None
+        train = cells.select(inside & ~held_out)
+        evidence = Evidence.of(train, self.algorithm.fit(train, self._progress))
+        return HiddenBlocks(evidence, cells.select(held_out), cells.select(~inside))
+
+
+@dataclass(frozen=True, eq=False)
+class HiddenBlocks:
+    """What a completion of cells inside two halves knows, cells inside that were held out, and cells that cross."""
+
+    evidence: Evidence
+    inside: Observations
+    crossing: Observations
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,4 +184,11 @@ class Residuals:
     counts: NDArray[np.int64]
     squared: Array
     predicted: Array
-    monotone: Array
+    log_variance: Array
+
+    @classmethod
+    def of(cls, cells: Observations, evidence: Evidence) -> Self:
+        """Those of ``cells``, which the completion of ``evidence`` had no part in."""
+        predicted = evidence.completion.at(cells.rows, cells.cols)
+        log_variance = evidence.log_variance(cells.rows, cells.cols)
+        return cls(cells.rows, cells.cols, cells.counts, cells.squared_errors(predicted), predicted, log_variance)

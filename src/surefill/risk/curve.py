@@ -79,6 +79,11 @@ class ConfidenceRisk:
         """The same where the confidences at these pairs are known already."""
         return self.curve.at(confidence)
 
-    def fold_in(self, observations: Observations, completion: Completion | None = None) -> Self:
-        """The risk of other rows, seen at ``observations``."""
-        return replace(self, confidence=self.confidence.fold_in(observations))
+    def fold_in(
+        self,
+        observations: Observations,
+        completion: Completion | None = None,
+        confidence: ExtendableConfidence | None = None,
+    ) -> Self:
+        """The risk of other rows, seen at ``observations``; their confidence, if known already."""
+        return replace(self, confidence=self.confidence.fold_in(observations) if confidence is None else confidence)

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from surefill.arrays import Array
 from surefill.completion import Completion
-from surefill.confidence import ConfidenceAlgorithm
+from surefill.confidence import ExtendableConfidence
 from surefill.data import Observations
 from surefill.loop import ProgressCallback
 from surefill.risk.cross_fitting import CrossFit
@@ -36,8 +36,13 @@ class Risk(Protocol):
         """The same where the completion's values and the confidences at these pairs are known already."""
         ...
 
-    def fold_in(self, observations: Observations, completion: Completion | None = None) -> Self:
-        """The risk of other rows, seen at ``observations`` and completed by ``completion``, if that is known."""
+    def fold_in(
+        self,
+        observations: Observations,
+        completion: Completion | None = None,
+        confidence: ExtendableConfidence | None = None,
+    ) -> Self:
+        """The risk of other rows, seen at ``observations``; their completion and confidence, if known already."""
         ...
 
 
@@ -57,8 +62,9 @@ class RiskAlgorithm(Protocol):
         observations: Observations,
         completion: Completion,
         cross_fit: CrossFit,
-        confidence: ConfidenceAlgorithm | None = None,
+        confidence: ExtendableConfidence | None = None,
+        floor: float | None = None,
         progress: ProgressCallback | None = None,
     ) -> Risk:
-        """Learn how wrong ``completion`` is where."""
+        """Learn how wrong ``completion`` is where; ``confidence`` supports what is at or above ``floor``."""
         ...

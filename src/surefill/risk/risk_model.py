@@ -10,26 +10,54 @@ from numpy.typing import ArrayLike, NDArray
 
 from surefill.arrays import Array
 from surefill.completion import Completion
-from surefill.confidence import ConfidenceAlgorithm
+from surefill.confidence import ExtendableConfidence
 from surefill.data import Observations
 from surefill.errors import InputError
 from surefill.loop import ProgressCallback, run
 from surefill.registry import storable
 from surefill.risk.backfitting import Backfitting, hats, knots_for
-from surefill.risk.cross_fitting import CrossFit, Evidence, Residuals
-from surefill.risk.noise_factors import NoiseFactors, NoiseSide
+from surefill.risk.cross_fitting import CrossFit, Evidence, HiddenBlocks, Residuals
+from surefill.risk.noise_factors import TINY, NoiseFactors, NoiseSide
+
+
+@storable
+@dataclass(frozen=True, eq=False)
+class SupportFactor:
+    """k^(1 - C / floor) for an entry of confidence C below the floor, 1 from the floor on.
+
+    ``unsupported`` is k >= 1, how many times larger squared errors are than expected where nothing ties row and column
+    together, measured on blocks hidden on purpose.
+
+    Examples
+    --------
+    >>> import surefill as sf
+    >>> sim = sf.datasets.make_blocks((90, 80), n_groups=2, rank=2, n_draws=6000, noise=0.1, random_state=0)
+    >>> support = sf.PartialCompleter(tolerance=0.1).fit(sim.observations).result_.risk.support
+    >>> support.at(np.array([0.0, 0.5, 1.0]))[1:], bool(support.unsupported > 2)
+    (array([1., 1.]), True)
+    """
+
+    confidence: ExtendableConfidence
+    floor: float
+    unsupported: float
+
+    def at(self, confidence: Array) -> Array:
+        """The factor of entries of these confidences."""
+        short = np.maximum(0.0, 1.0 - confidence / self.floor)
+        return np.asarray(self.unsupported**short)
 
 
 @storable
 @dataclass(frozen=True, eq=False)
 class FittedRisk:
-    """risk_ij = v_ij^slopes[0] exp(slopes[1] (1 - C_ij)) exp(curve(M_ij)) a_i(M_ij) b_j(M_ij), in squared units:
+    """risk_ij = v_ij^slope exp(curve(M_ij)) a_i(M_ij) b_j(M_ij) k^(1 - C_ij / floor), in squared units:
 
     the expected squared difference between a new draw at (i, j) and its prediction M_ij, noise included. v is the
-    completion's variance, or a count of draws where it has none, C the confidence where one was given, a and b say
-    how noisy the row and the column are, and whether more so where predictions are high. The curve is linear between
-    its knots and flat beyond. Slopes are at least 0, so that risk rises with v and falls with C. It is always above 0.
-    A row or column never seen has factor 1, as if it were like most, and the variance of the prior.
+    completion's variance, or a count of draws where it has none, a and b say how noisy the row and the column are, and
+    whether more so where predictions are high. The curve is linear between its knots and flat beyond. The slope is at
+    least 0, so that risk rises with v. The last factor, where a confidence was given, is for entries below its floor
+    (:class:`SupportFactor`). Risk is always above 0. A row or column never seen has factor 1, as if it were like most,
+    and the variance of the prior.
 
     Examples
     --------
@@ -46,16 +74,15 @@ class FittedRisk:
     evidence: Evidence
     rows: NoiseFactors
     cols: NoiseFactors
-    slopes: Array
+    slope: float
     knots: Array
     heights: Array
+    support: SupportFactor | None = None
 
     def __post_init__(self) -> None:
-        n_slopes = 1 if self.evidence.confidence is None else 2
-        fits = self.slopes.shape == (n_slopes,) and bool((self.slopes >= 0).all())
-        fits = fits and self.knots.shape == self.heights.shape and bool((np.diff(self.knots) > 0).all())
-        if not (fits and np.isfinite(self.slopes).all() and np.isfinite(self.heights).all()):
-            raise InputError("a risk needs slopes of at least 0, one per feature, and one finite height per knot.")
+        fits = self.knots.shape == self.heights.shape and bool((np.diff(self.knots) > 0).all())
+        if not (fits and 0 <= self.slope < np.inf and np.isfinite(self.heights).all()):
+            raise InputError("a risk needs a slope of at least 0, and one finite height per knot.")
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -64,21 +91,32 @@ class FittedRisk:
 
     def at(self, rows: ArrayLike, cols: ArrayLike) -> NDArray[np.float64]:
         """Expected squared error at the pairs (rows[t], cols[t]), at the cost of one prediction and variance each."""
-        return self._of(rows, cols, self.evidence.completion.at(rows, cols))
+        confidence = np.ones(np.shape(rows)) if self.support is None else self.support.confidence.at(rows, cols)
+        return self.given(rows, cols, self.evidence.completion.at(rows, cols), confidence)
 
     def given(self, rows: ArrayLike, cols: ArrayLike, predicted: Array, confidence: Array) -> NDArray[np.float64]:
-        """The same where the completion's values at these pairs are known already."""
-        return self._of(rows, cols, predicted)
-
-    def _of(self, rows: ArrayLike, cols: ArrayLike, predicted: Array) -> NDArray[np.float64]:
+        """The same where the completion's values and the confidences at these pairs are known already."""
         curve = np.interp(predicted, self.knots, self.heights)
-        level = np.exp(self.evidence.monotone(rows, cols) @ self.slopes + curve)
-        return np.asarray(level * self.rows.at(rows, predicted) * self.cols.at(cols, predicted))
+        level = np.exp(self.slope * self.evidence.log_variance(rows, cols) + curve)
+        risk = level * self.rows.at(rows, predicted) * self.cols.at(cols, predicted)
+        return np.asarray(risk if self.support is None else risk * self.support.at(confidence))
 
-    def fold_in(self, observations: Observations, completion: Completion | None = None) -> Self:
-        """The risk of other rows, seen at ``observations``: they have factor 1, as if they were like most."""
-        ids = observations.by_row.ids
-        return replace(self, evidence=self.evidence.fold_in(observations, completion), rows=NoiseFactors.none(ids))
+    def fold_in(
+        self,
+        observations: Observations,
+        completion: Completion | None = None,
+        confidence: ExtendableConfidence | None = None,
+    ) -> Self:
+        """The risk of other rows, seen at ``observations``: they have factor 1, as if they were like most.
+
+        ``completion`` and ``confidence`` are the folded-in ones, where they are known.
+        """
+        support = self.support
+        if support is not None:
+            folded = support.confidence.fold_in(observations) if confidence is None else confidence
+            support = replace(support, confidence=folded)
+        evidence = self.evidence.fold_in(observations, completion)
+        return replace(self, evidence=evidence, rows=NoiseFactors.none(observations.by_row.ids), support=support)
 
 
 MOST_KNOTS, ENTRIES_PER_KNOT = 10, 20
@@ -104,8 +142,9 @@ class RiskModel:
     factors of a cell leave its own residual out. Counts enter through v and through the shrinkage.
 
     The cost is that of the folds' completions, and O(cells) for the rest. Nothing is promised: the risk is an estimate,
-    for entries that are to be predicted as the observed cells were, and from random folds it learns nothing of blocks
-    of the matrix in which no cell was seen beyond what v says of them.
+    for entries that are to be predicted as the observed cells were. Of blocks of the matrix in which no cell was seen
+    random folds teach nothing beyond what v says of them; what they lack is measured on blocks hidden on purpose, where
+    a confidence tells which entries are like that.
 
     Examples
     --------
@@ -125,37 +164,44 @@ class RiskModel:
         observations: Observations,
         completion: Completion,
         cross_fit: CrossFit,
-        confidence: ConfidenceAlgorithm | None = None,
+        confidence: ExtendableConfidence | None = None,
+        floor: float | None = None,
         progress: ProgressCallback | None = None,
     ) -> FittedRisk:
         """The risk of ``completion``, fitted on all of ``observations``; ``cross_fit`` has it without one fold each.
 
-        A ``confidence`` is given as an algorithm with every parameter chosen: it is fitted anew for each fold, as
-        a cell's own confidence is high just because the cell was seen, and then on all observations.
+        With a ``confidence`` and its ``floor``, how much larger errors are without support is measured as well, by one
+        more completion.
         """
-        evidence = Evidence.of(observations, completion, confidence, progress)
         least = LEAST_RISK * observations.unit.half_width**2
-        return _learnt(cross_fit.residuals(confidence), evidence, least, progress)
+        learnt = _learnt(cross_fit.residuals(), Evidence.of(observations, completion), least, progress)
+        if confidence is None or floor is None or (blocks := cross_fit.without_blocks()) is None:
+            return learnt
+        return replace(learnt, support=SupportFactor(confidence, floor, _unsupported_factor(learnt, blocks)))
+
+
+def _unsupported_factor(risk: FittedRisk, blocks: HiddenBlocks) -> float:
+    """Mean of squared error over risk where nothing ties, relative to that of held-out cells inside; at least 1."""
+    there = replace(risk, evidence=blocks.evidence)
+    ratios = []
+    for cells in (blocks.crossing, blocks.inside):
+        predicted = blocks.evidence.completion.at(cells.rows, cells.cols)
+        expected = there.given(cells.rows, cells.cols, predicted, np.ones(len(cells)))
+        ratios.append(float(np.average(cells.squared_errors(predicted) / expected, weights=cells.counts)))
+    return max(1.0, ratios[0] / max(ratios[1], TINY))
 
 
 def _learnt(cells: Residuals, evidence: Evidence, least: float, progress: ProgressCallback | None) -> FittedRisk:
     """The model that fits the residuals of ``cells``, each made ``least`` larger, for use with ``evidence``."""
-    n_slopes, n_knots = cells.monotone.shape[1], min(MOST_KNOTS, 2 + len(cells.rows) // ENTRIES_PER_KNOT)
+    n_knots = min(MOST_KNOTS, 2 + len(cells.rows) // ENTRIES_PER_KNOT)
     knots = knots_for(cells.predicted, n_knots)
     sides = (
         NoiseSide.of(cells.rows, cells.counts, cells.predicted),
         NoiseSide.of(cells.cols, cells.counts, cells.predicted),
     )
-    centre = np.average(cells.monotone, axis=0, weights=cells.counts)
-    features = np.column_stack([cells.monotone - centre, hats(cells.predicted, knots)])
-    solver = Backfitting(features, n_slopes, cells.squared + least, sides, TOL)
+    centre = float(np.average(cells.log_variance, weights=cells.counts))
+    features = np.column_stack([cells.log_variance - centre, hats(cells.predicted, knots)])
+    solver = Backfitting(features, 1, cells.squared + least, sides, TOL)
     fit = run(solver, max_steps=MAX_STEPS, progress=progress).state
-    slopes, heights = fit.coefficients[:n_slopes], fit.coefficients[n_slopes:]
-    return FittedRisk(
-        evidence=evidence,
-        rows=fit.rows,
-        cols=fit.cols,
-        slopes=slopes,
-        knots=knots,
-        heights=heights - slopes @ centre,
-    )
+    slope = float(fit.coefficients[0])
+    return FittedRisk(evidence, fit.rows, fit.cols, slope, knots, fit.coefficients[1:] - slope * centre)
