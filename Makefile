@@ -6,8 +6,9 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 BENCH := .venv-bench
 FANCY := .venv-fancyimpute
 SMURFF := .venv-smurff
+SEEDS ?= 10
 
-.PHONY: demo test test-processors test-browser test-validity setup lint bench bench-coverage bench-online bench-risk bench-stream docs lock clean
+.PHONY: demo test test-processors test-browser test-validity setup lint bench bench-coverage bench-online bench-risk bench-stream bench-support docs lock clean
 
 demo: setup  ## the idea on a small matrix and on real images: numbers and two pictures in surefill-demo/
 	$(BIN)/surefill demo -o surefill-demo
@@ -59,6 +60,9 @@ bench-online: setup  ## the online game: cost of a round, regret, blocks, MovieL
 
 bench-stream: setup  ## streams: confidence, progressive errors, speed, kills; some minutes
 	$(BIN)/python benchmarks/stream.py
+
+bench-support: setup  ## what is kept where nothing was observed, next to the posterior: about two hours, or fewer SEEDS=2
+	$(BIN)/python benchmarks/recorded.py support.py --seeds $(SEEDS)
 
 bench-risk: setup $(SMURFF)/.ready  ## which predictions to trust, next to peers: about a quarter of an hour
 	$(BIN)/python benchmarks/risk.py --smurff $(SMURFF)/bin/python

@@ -32,10 +32,15 @@ def jester_blocks(folder, n_tested=40_000):
 
 def gdsc(folder):
     """Drug responses of cell lines, a random fifth held out."""
+    return split_entries(read_gdsc(folder), 0.2, 0)
+
+
+def read_gdsc(folder):
+    """All drug responses of cell lines."""
     with gzip.open(folder / "gdsc" / "IC50_v17.csv.gz", "rt") as file:
         lines = list(csv.reader(file))[1:]
     X = np.array([[float(cell) if cell else np.nan for cell in line[1:]] for line in lines])
-    return split_entries(Observations.from_matrix(X), 0.2, 0)
+    return Observations.from_matrix(X)
 
 
 def _observed(matrix, where, bounds):
