@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from threadpoolctl import threadpool_info
 
 from surefill.kernels import parallel
-from surefill.kernels.parallel import SerialMap, ThreadMap, over_ranges
+from surefill.kernels.parallel import SerialMap, ThreadMap, one_blas_thread, over_ranges
 
 both = pytest.mark.parametrize("pieces", [SerialMap(), ThreadMap()], ids=["serial", "threads"])
 
@@ -144,3 +145,21 @@ def test_ranges_cover_every_group_once(sizes):
 
     over_ranges(visit, starts)
     assert (visited == 1).all()
+
+
+def blas_threads():
+    return [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]
+
+
+def test_linear_algebra_runs_on_one_core_inside_and_as_before_outside():
+    before = blas_threads()
+    with one_blas_thread():
+        with one_blas_thread():
+            assert set(blas_threads()) == {1}
+        assert set(blas_threads()) == {1}
+    assert blas_threads() == before
+
+
+def test_pieces_do_not_spread_their_linear_algebra_over_cores_again(monkeypatch):
+    monkeypatch.setattr("surefill.kernels.parallel.n_cores", lambda: 2)
+    assert ThreadMap().map(lambda _: set(blas_threads()), range(4)) == [{1}] * 4

@@ -13,6 +13,7 @@ from surefill.completion import Completion
 from surefill.confidence import ExtendableConfidence
 from surefill.data import Observations
 from surefill.errors import InputError
+from surefill.kernels.parallel import one_blas_thread
 from surefill.loop import ProgressCallback, run
 from surefill.registry import storable
 from surefill.risk.backfitting import Backfitting, hats, knots_for
@@ -202,6 +203,7 @@ def _learnt(cells: Residuals, evidence: Evidence, least: float, progress: Progre
     centre = float(np.average(cells.log_variance, weights=cells.counts))
     features = np.column_stack([cells.log_variance - centre, hats(cells.predicted, knots)])
     solver = Backfitting(features, 1, cells.squared + least, sides, TOL)
-    fit = run(solver, max_steps=MAX_STEPS, progress=progress).state
+    with one_blas_thread():
+        fit = run(solver, max_steps=MAX_STEPS, progress=progress).state
     slope = float(fit.coefficients[0])
     return FittedRisk(evidence, fit.rows, fit.cols, slope, knots, fit.coefficients[1:] - slope * centre)

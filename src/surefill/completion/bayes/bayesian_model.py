@@ -11,7 +11,8 @@ from surefill.completion.bayes.bayesian_completion import BayesianFactorCompleti
 from surefill.completion.bayes.variational import LEAST_NOISE, FactorPosterior, VariationalRegression
 from surefill.data import Observations
 from surefill.errors import invalid_parameter, is_number, is_seed
-from surefill.loop import ProgressCallback, Status, run
+from surefill.kernels.parallel import one_blas_thread
+from surefill.loop import Outcome, ProgressCallback, Status, run
 from surefill.registry import storable
 
 START_NOISES = (0.8, 0.1)
@@ -65,13 +66,8 @@ class BayesianFactorModel:
         """Complete the whole matrix."""
         self._validate()
         solver = VariationalSolver.of(observations, self.rank, self.tol, self.random_state)
-        first_sweeps = min(FIRST_SWEEPS, self.max_sweeps - 1)
-        started = [
-            run(replace(solver, start_noise=noise), max_steps=first_sweeps, progress=progress).state
-            for noise in START_NOISES
-        ]
-        best = replace(solver, start=max(started, key=solver.measure), equal_noise=False)
-        outcome = run(best, max_steps=self.max_sweeps - first_sweeps, progress=progress)
+        with one_blas_thread():  # its matrices are of the rank's size; the kernels use all cores by themselves
+            outcome = self._maximise(solver, progress)
         state = outcome.state
         completion = BayesianFactorCompletion(
             shape=observations.shape,
@@ -83,6 +79,16 @@ class BayesianFactorModel:
             cols=state.cols,
         )
         return completion.with_covariances(observations)
+
+    def _maximise(self, solver: VariationalSolver, progress: ProgressCallback | None) -> Outcome[VariationalState]:
+        """A few sweeps from each start, then the better one to its end."""
+        first_sweeps = min(FIRST_SWEEPS, self.max_sweeps - 1)
+        started = [
+            run(replace(solver, start_noise=noise), max_steps=first_sweeps, progress=progress).state
+            for noise in START_NOISES
+        ]
+        best = replace(solver, start=max(started, key=solver.measure), equal_noise=False)
+        return run(best, max_steps=self.max_sweeps - first_sweeps, progress=progress)
 
     def _validate(self) -> None:
         if not (isinstance(self.rank, int | np.integer) and self.rank >= 1):
