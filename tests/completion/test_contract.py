@@ -16,7 +16,7 @@ from surefill.completion import (
 )
 from surefill.data import Observations
 from surefill.testing import CompletionContract
-from surefill.testing.completion import additive_and_low_rank
+from surefill.testing.completion_contract import additive_and_low_rank
 
 
 class TestFactorModel(CompletionContract):

@@ -34,6 +34,7 @@ from surefill.registry import storable
 from surefill.spaces.confidence_matrix import some_cells
 
 NAME = "the coverage game"
+"""What sentences call it."""
 
 FLOOR = 0.5
 """The confidence at which the stated share of cells without support passes, whatever their class."""

@@ -20,6 +20,7 @@ from surefill.loop import ProgressCallback
 from surefill.registry import storable
 
 NAME = "the posterior variance"
+"""What sentences call it."""
 
 OTHER_SEEDS = 1000
 """Added to the seeds of the restarts: far from those people give, since a start given twice agrees with itself."""

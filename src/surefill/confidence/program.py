@@ -117,6 +117,7 @@ def _certificate(found: Coverage) -> Certificate:
 
 
 NAME = "the coverage program"
+"""What sentences call it."""
 
 SAMPLE = 300
 """Rows and columns of the completion whose singular values are looked at: a tenth of a second."""

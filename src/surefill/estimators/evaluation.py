@@ -20,7 +20,10 @@ from surefill.estimators.partial_completer import PartialCompleter
 from surefill.loop import ProgressCallback
 
 LEVEL = 0.9
+"""Probability that intervals are asked for."""
+
 ENSEMBLE = 5
+"""Members of the ensemble whose variance is one of the orders: five is the usual small ensemble."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,10 @@ from surefill.estimators.partial_completer import PartialCompleter
 
 Entries = Literal["kept", "missing", "all"]
 BLOCK_CELLS = 1 << 18
+"""Cells per block of the table: a few tens of megabytes with all columns."""
+
 MOST_CELLS = 10**11
+"""Cells beyond which listing a table is refused: it would take days and terabytes."""
 
 
 def iterate_table(completer: PartialCompleter, entries: Entries = "kept") -> Iterator[dict[str, NDArray[Any]]]:

@@ -25,6 +25,7 @@ from surefill.guarantee.target_weights import AIMS, Aim
 from surefill.loop import ProgressCallback
 
 FEWEST_CELLS = 4
+"""One cell to calibrate on, and three to learn from: a row, a column and what they share."""
 
 
 class PartialCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]

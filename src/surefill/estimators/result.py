@@ -35,10 +35,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 HTML_SAMPLE = 50_000
-PICKED_LATER = (
-    " This holds for a tolerance settled without looking at the calibration entries; it does not for one picked "
-    "because of how much it keeps."
-)
+"""Cells drawn for the kept share that a notebook shows: its error is below half a percent."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,9 +207,7 @@ class PartialCompletion:
             raise invalid_parameter("at_tolerance", "tolerance", "a number above 0", tolerance)
         plan = self.plan.at_tolerance(float(tolerance))
         selection = select(plan, self.calibration)
-        guarantee = state_guarantee(plan, selection, self.weights, self.bounds)
-        if guarantee.promised:
-            guarantee = replace(guarantee, sentence=guarantee.sentence + PICKED_LATER)
+        guarantee = state_guarantee(plan, selection, self.weights, self.bounds, asked_later=True)
         return replace(self, plan=plan, selection=selection, guarantee=guarantee)
 
     def kept_share(self, n_sampled: int = 200_000, random_state: int = 0) -> float:

@@ -10,7 +10,9 @@ from surefill.estimators.partial_completer import PartialCompleter
 from surefill.estimators.result import PartialCompletion
 from surefill.io.archive import read_archive, write_archive
 
-FORMAT, VERSION = "surefill model", 5
+FORMAT, VERSION = "surefill model", 6
+"""Name and version of the file; a change of what is stored raises the version."""
+
 PARAMETERS = ("tolerance", "delta", "completion", "confidence", "risk", "aim", "propensity", "random_state")
 
 

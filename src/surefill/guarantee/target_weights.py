@@ -16,6 +16,7 @@ from surefill.registry import storable
 
 Aim = Literal["observed", "unobserved", "all"]
 AIMS = ("observed", "unobserved", "all")
+"""Entries that a promise may be about."""
 
 CLIP = 20.0
 """Largest weight over the median one; a promise that rests on rarer entries would rest on very few of them."""

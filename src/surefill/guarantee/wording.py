@@ -6,17 +6,30 @@ from surefill.guarantee.plan import SelectionPlan
 from surefill.guarantee.selection import Guarantee, Selection
 from surefill.guarantee.target_weights import MarginalPropensity, TargetWeights
 
+ASKED_LATER = (
+    " This holds for a tolerance settled without looking at the calibration entries; it does not for one picked "
+    "because of how much it keeps."
+)
+"""Said of a promise at a tolerance that was asked for after the fit."""
+
 TARGETS = {
     "observed": "entries drawn like the observed ones",
     "unobserved": "all entries that were not observed",
     "all": "all entries that the model was not fitted on",
 }
+"""What each aim is about."""
 
 
 def state_guarantee(
-    plan: SelectionPlan, selection: Selection, weights: TargetWeights, bounds: tuple[float, float]
+    plan: SelectionPlan,
+    selection: Selection,
+    weights: TargetWeights,
+    bounds: tuple[float, float],
+    asked_later: bool = False,
 ) -> Guarantee:
     """What :func:`surefill.guarantee.selection.select` shows, over which entries, under which conditions.
+
+    ``asked_later`` says that the tolerance was given after the calibration entries had been looked at.
 
     Examples
     --------
@@ -41,7 +54,7 @@ def state_guarantee(
             f"With probability at least {1 - plan.delta:g} over the draw of the {plan.n_calibration:,} calibration "
             f"entries, the mean squared error of the kept set is at most {plan.tolerance:.4g}. No refitting followed: "
             "the values, risks and confidences given are those of the model that was tested."
-        )
+        ) + (ASKED_LATER if asked_later else "")
     holds_over = (
         f"It holds over {target}, restricted to the kept set, each cell counted once, if cells are observed "
         f"independently of one another and values lie in [{low:g}, {high:g}]."
