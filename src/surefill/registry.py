@@ -53,6 +53,9 @@ STORABLE: dict[str, Any] = {}
 
 def storable(kind: Kind) -> Kind:
     """Let archives hold objects of this dataclass or enum; its name stands for it in the file."""
-    if STORABLE.setdefault(kind.__name__, kind) is not kind:
+    known = STORABLE.get(kind.__name__)
+    # the same module again is a reload, as notebooks do
+    if known is not None and known.__module__ != kind.__module__:
         raise TypeError(f"two kinds of objects are called {kind.__name__}, and an archive could not tell them apart")
+    STORABLE[kind.__name__] = kind
     return kind

@@ -24,7 +24,13 @@ AVERAGING = float(np.log(len(STEPS)))
 
 @storable
 class Limit(enum.Enum):
-    """What keeps the kept set from being larger, in words that end a sentence."""
+    """What keeps the kept set from being larger, in words that end a sentence.
+
+    Examples
+    --------
+    >>> Limit.TOLERANCE.value
+    'the tolerance'
+    """
 
     TOLERANCE = "the tolerance"
     SUPPORT = "how much of the matrix the observations support"
@@ -43,6 +49,15 @@ class Shortfall:
     reachable_tolerance : about the least tolerance that could be promised with what is there; None if none can.
     needed_calibration : about how many calibration entries would do; None where no number would.
     calibration_share : share of the observed cells that are set aside as calibration entries.
+
+    Examples
+    --------
+    >>> import surefill as sf
+    >>> sim = sf.datasets.make_low_rank((60, 50), rank=2, n_draws=2000, noise=0.1, random_state=0)
+    >>> completer = sf.PartialCompleter(tolerance=1e-4, confidence="posterior").fit(sim.observations)
+    >>> shortfall = completer.result_.selection.shortfall
+    >>> shortfall.needed_calibration is None, 0.002 < shortfall.reachable_tolerance < 0.02
+    (True, True)
     """
 
     n_supported: int
