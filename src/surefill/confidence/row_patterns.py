@@ -83,7 +83,7 @@ class FactoredPatterns:
     >>> seen = sf.datasets.make_blocks((5, 5), n_groups=2, n_draws=200, random_state=0).observations
     >>> found = sf.solve_coverage(seen, K=1, gamma=0.16, method="factored")
     >>> confidence = FactoredPatterns.of(found.confidence)
-    >>> confidence.fold_in(sf.Observations([0], [0], [1.0], shape=(1, 10))).dense().max()
+    >>> float(confidence.fold_in(sf.Observations([0], [0], [1.0], shape=(1, 10))).dense().max())
     0.0
     """
 
