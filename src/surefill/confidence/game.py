@@ -19,9 +19,9 @@ from surefill.confidence.alternating_play import (
     BURN_IN,
     SNAPSHOTS,
     THETA,
-    Adversary,
     AlternatingPlay,
     Lines,
+    PlayState,
     fold_in,
 )
 from surefill.confidence.null_support import NULL_CELLS, Floors, Null, NullCells, average_products, n_draws
@@ -104,7 +104,7 @@ class CoverageGame:
         game = AlternatingPlay.on(rows, cols, shape, rank, self.random_state)
         draws = n_draws(shape)
 
-        def play(k: int) -> Null | Adversary:
+        def play(k: int) -> Null | PlayState:
             if k == draws:
                 return game.play(progress)
             return Null.draw(rows, cols, shape, rank, self.random_state + NULL_SEED * (k + 1), NULL_CELLS // draws)
@@ -116,7 +116,7 @@ class CoverageGame:
             for part in ("of_rows", "of_new_rows")
         ]
         components = _components(rows, cols, shape)
-        assert isinstance(adversary, Adversary)
+        assert isinstance(adversary, PlayState)
         confidence = GameConfidence(
             shape=observations.shape,
             row_ids=by_row.ids,
