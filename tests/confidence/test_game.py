@@ -97,7 +97,7 @@ def test_the_number_of_cores_makes_no_difference(monkeypatch):
     table, _, _ = two_groups((400, 300), 0.1, 3)
     before = CoverageGame().fit(table)[0].dense()
     for n_cores in (1, 3):
-        monkeypatch.setattr("surefill.kernels.parallel.n_cores", lambda n=n_cores: n)
+        monkeypatch.setattr("surefill.parallel.n_cores", lambda n=n_cores: n)
         np.testing.assert_array_equal(CoverageGame().fit(table)[0].dense(), before)
 
 

@@ -3,10 +3,10 @@
 from surefill.completion.base import Completion, CompletionAlgorithm, OptimalityGap
 from surefill.completion.bayes.bayesian_completion import BayesianFactorCompletion
 from surefill.completion.bayes.bayesian_model import BayesianFactorModel
+from surefill.completion.evaluation_losses import confidence_loss, distribution_loss, sample_loss
 from surefill.completion.external import ExternalCompletion, TableCompletion
 from surefill.completion.factor_model import FactorCompletion, FactorModel
 from surefill.completion.factored_completion import FactoredCompletion
-from surefill.completion.losses import confidence_loss, distribution_loss, sample_loss
 from surefill.completion.low_rank_completion import LowRankCompletion
 from surefill.completion.max_norm.max_norm_completion import MaxNormCompletion, MaxNormFit
 from surefill.completion.spectral.iterative_svd import IterativeSVD

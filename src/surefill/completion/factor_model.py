@@ -9,9 +9,9 @@ from typing import Literal, Self
 import numpy as np
 
 from surefill.arrays import Array
+from surefill.completion.evaluation_losses import sample_loss
 from surefill.completion.factored_completion import FactoredCompletion, StoredProduct
 from surefill.completion.grouped_regression import GroupedRegression, merged, reindexed
-from surefill.completion.losses import sample_loss
 from surefill.completion.path_search import PathSearch, hold_out
 from surefill.data import Observations, UnitMap
 from surefill.errors import invalid_parameter, is_number, is_seed

@@ -19,7 +19,7 @@ from surefill.data import Groups, Observations
 from surefill.data.groups import locate
 from surefill.kernels.group_sums import sum_groups
 from surefill.kernels.least_squares import invert_groups, solve_groups
-from surefill.kernels.parallel import over_ranges
+from surefill.parallel import over_ranges
 
 
 @dataclass(frozen=True, eq=False)

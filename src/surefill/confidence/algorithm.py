@@ -33,7 +33,7 @@ class ExtendableConfidence(Confidence, Protocol):
 
 @storable
 @dataclass(frozen=True)
-class Tried:
+class TriedConfidence:
     """A confidence algorithm that was tried, and the share of held-out cells that it supports."""
 
     name: str
@@ -68,7 +68,7 @@ class Certificate:
     name: str = ""
     floor: float | None = None
     false_support: float | None = None
-    tried: tuple[Tried, ...] = ()
+    tried: tuple[TriedConfidence, ...] = ()
 
     @property
     def sentence(self) -> str:

@@ -19,8 +19,8 @@ import numpy as np
 from surefill.arrays import Floats, Indices, IntArray
 from surefill.kernels.best_response import best_responses, random_start
 from surefill.kernels.counter_random import random_below, stream_key
-from surefill.kernels.parallel import over_ranges
 from surefill.loop import ProgressCallback, Status, run
+from surefill.parallel import over_ranges
 
 ALPHA, THETA, K = 8.0, 1.0, 1.0
 """Weight of the deviation, weight of the observations, max-norm. Found on tables split into groups: alpha from 5 to 15

@@ -28,8 +28,8 @@ from surefill.confidence.null_support import NULL_CELLS, Floors, Null, NullCells
 from surefill.data import Observations
 from surefill.data.groups import locate
 from surefill.errors import invalid_parameter, is_number, is_seed
-from surefill.kernels.parallel import ThreadMap
 from surefill.loop import ProgressCallback
+from surefill.parallel import current_map
 from surefill.registry import storable
 from surefill.spaces.confidence_matrix import some_cells
 
@@ -109,7 +109,7 @@ class CoverageGame:
                 return game.play(progress)
             return Null.draw(rows, cols, shape, rank, self.random_state + NULL_SEED * (k + 1), NULL_CELLS // draws)
 
-        *nulls, adversary = ThreadMap().map(play, range(draws + 1))
+        *nulls, adversary = current_map().map(play, range(draws + 1))
         counts = game.row_lines.counts, game.col_lines.counts
         floors = [
             Floors.of(NullCells.joined([getattr(null, part) for null in nulls]), self.false_support, *counts)

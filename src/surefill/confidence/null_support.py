@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from surefill.arrays import Array, Floats, Indices, IntArray
 from surefill.confidence.alternating_play import SNAPSHOTS, AlternatingPlay, Lines, fold_in
 from surefill.kernels.best_response import mean_products
-from surefill.kernels.parallel import over_ranges
+from surefill.parallel import over_ranges
 from surefill.registry import storable
 
 CLASSES = 4

@@ -15,8 +15,8 @@ from surefill.confidence.algorithm import Certificate, require_columns
 from surefill.data import Observations
 from surefill.errors import InputError, invalid_parameter, is_seed
 from surefill.kernels.least_squares import quadratic_forms
-from surefill.kernels.parallel import ThreadMap
 from surefill.loop import ProgressCallback
+from surefill.parallel import current_map
 from surefill.registry import storable
 
 NAME = "the posterior variance"
@@ -69,7 +69,7 @@ class PosteriorVariance:
             model, whose = separate.fit(observations, progress), "a separate factor model's"
         seeds = [self.random_state + OTHER_SEEDS + restart for restart in range(self.n_restarts)]
         restarts = [BayesianFactorModel(model.rank, random_state=seed) for seed in seeds]
-        others = tuple(ThreadMap().map(lambda restart: restart.fit(observations).values_only(), restarts))
+        others = tuple(current_map().map(lambda restart: restart.fit(observations).values_only(), restarts))
         agree = f", and how far {len(others)} fits from other starts agree with it" if others else ""
         sentence = f"A heuristic: how far {whose} posterior variance fell below its prior{agree}; no bound is known."
         certificate = Certificate("heuristic", None, None, None, sentence, NAME)

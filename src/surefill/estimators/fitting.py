@@ -13,7 +13,7 @@ import numpy as np
 from surefill.arrays import Array
 from surefill.completion import Completion, CompletionAlgorithm
 from surefill.confidence import Certificate, ConfidenceAlgorithm, ExtendableConfidence
-from surefill.confidence.algorithm import Tried
+from surefill.confidence.algorithm import TriedConfidence
 from surefill.data import Observations
 from surefill.data.splits import split_entries
 from surefill.errors import InputError, invalid_parameter
@@ -29,7 +29,6 @@ from surefill.guarantee import (
 )
 from surefill.guarantee.plan import within
 from surefill.guarantee.target_weights import Aim
-from surefill.kernels.parallel import PieceMap, ThreadMap
 from surefill.loop import ProgressCallback
 from surefill.registry import AUTO, COMPLETIONS, CONFIDENCES
 from surefill.risk import ConfidenceRisk, CrossFit, Risk, RiskAlgorithm, RiskCurve, RiskModel
@@ -58,7 +57,7 @@ class TrialFit:
     tested: float
     supported: float
     name: str
-    tried: tuple[Tried, ...] = ()
+    tried: tuple[TriedConfidence, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -82,16 +81,13 @@ class Fitting:
     aim: Aim
     random_state: int
     progress: ProgressCallback | None
-    pieces: PieceMap = field(default_factory=ThreadMap)
     timings: dict[str, float] = field(default_factory=dict)
 
     def run(self, observations: Observations) -> PartialCompletion:
         """The whole job."""
         train, held_out = split_calibration(observations, self.random_state)
         tolerance = default_tolerance(train) if self.tolerance is None else self.tolerance
-        cross_fit = CrossFit(
-            train, self.completion, random_state=self.random_state, pieces=self.pieces, progress=self.progress
-        )
+        cross_fit = CrossFit(train, self.completion, random_state=self.random_state, progress=self.progress)
         with self._timed("trial fit"):
             trial = self._try(cross_fit, tolerance)
         with self._timed("fit"):
@@ -121,7 +117,7 @@ class Fitting:
         trials = [self._try_one(each, train, held_out, completion, tolerance) for each in self.confidences]
         enough = max(trial.supported for trial in trials) - AS_MUCH
         taken = next(trial for trial in trials if trial.supported >= enough)
-        return replace(taken, tried=tuple(Tried(trial.name, trial.supported) for trial in trials))
+        return replace(taken, tried=tuple(TriedConfidence(trial.name, trial.supported) for trial in trials))
 
     def _try_one(
         self,

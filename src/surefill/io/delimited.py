@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from surefill.data.labels import EncodedIds, encode_integers, encode_names
 from surefill.errors import InputError, invalid_parameter
 from surefill.kernels import span_values, tokenizer
-from surefill.kernels.parallel import ThreadMap, n_cores
+from surefill.parallel import current_map, n_cores
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 """What some programs begin UTF-8 text with."""
@@ -88,7 +88,7 @@ class TextFile:
             return _scan(self._text[:last], first, self._delimiter, positions, lines, len(self.fields))
 
         cuts = self._cuts(begin)
-        scans = ThreadMap().map(scan_part, pairwise(cuts))
+        scans = current_map().map(scan_part, pairwise(cuts))
         for scan in scans:
             if scan.status != tokenizer.COMPLETE:
                 raise self._error(scan, len(self.fields))
@@ -179,7 +179,7 @@ class TextColumns:
     def numbers(self, column: int) -> NDArray[np.float64]:
         """A column of finite numbers, in whatever notation Python's ``float`` reads."""
         parse = span_values.parse_decimals
-        parts = ThreadMap().map(lambda part: parse(self._text, part[0][column], part[1][column]), self._parts)
+        parts = current_map().map(lambda part: parse(self._text, part[0][column], part[1][column]), self._parts)
         values = np.concatenate(parts)
         for record in np.flatnonzero(np.isnan(values)).tolist():
             written = self._content_of(column, record)
@@ -198,7 +198,7 @@ class TextColumns:
 
     def ids(self, *columns: int) -> list[EncodedIds]:
         """Columns of ids, each integers if all are canonical integers, names otherwise."""
-        return ThreadMap().map(self._axis, columns)
+        return current_map().map(self._axis, columns)
 
     def _axis(self, column: int) -> EncodedIds:
         integers = [

@@ -1,7 +1,7 @@
 """How kernels are compiled.
 
 Kernels are compiled once per machine (``cache``) and release the interpreter lock (``nogil``), so that plain threads
-run them on all cores (:mod:`surefill.kernels.parallel`). Numba's own ``parallel=True`` is left alone: together with its
+run them on all cores (:mod:`surefill.parallel`). Numba's own ``parallel=True`` is left alone: together with its
 cache it is unsafe across processes, and without the cache every run of the command line would compile again.
 """
 

@@ -14,8 +14,8 @@ from surefill.data import Observations
 from surefill.data.groups import Groups, locate
 from surefill.data.splits import fold_numbers
 from surefill.errors import InputError
-from surefill.kernels.parallel import PieceMap, ThreadMap
 from surefill.loop import ProgressCallback
+from surefill.parallel import current_map
 from surefill.registry import storable
 
 FEWEST = 20
@@ -90,7 +90,7 @@ class CrossFit:
     """Completions of the observations, each fitted without one of ``n_folds`` random folds of the cells.
 
     A fold is fitted when it is first asked for, and once: the first serves as the trial fit, all of them teach the
-    risk. ``pieces`` says where independent fits run.
+    risk.
 
     Examples
     --------
@@ -108,7 +108,6 @@ class CrossFit:
         algorithm: CompletionAlgorithm,
         n_folds: int = N_FOLDS,
         random_state: int = 0,
-        pieces: PieceMap | None = None,
         progress: ProgressCallback | None = None,
     ) -> None:
         if len(observations) < 2:
@@ -117,7 +116,6 @@ class CrossFit:
         self.n_folds = min(n_folds, len(observations))
         self._seed = random_state
         self._fold = fold_numbers(len(observations), self.n_folds, random_state)
-        self._pieces = ThreadMap() if pieces is None else pieces
         self._progress = progress
         self._completions: dict[int, Completion] = {}
 
@@ -135,13 +133,13 @@ class CrossFit:
     def fit_all(self) -> None:
         """Fit what is not fitted yet, independent folds at the same time."""
         missing = [fold for fold in range(self.n_folds) if fold not in self._completions]
-        fitted = self._pieces.map(lambda fold: self.algorithm.fit(self.split(fold)[0]), missing)
+        fitted = current_map().map(lambda fold: self.algorithm.fit(self.split(fold)[0]), missing)
         self._completions.update(zip(missing, fitted, strict=True))
 
     def residuals(self) -> Residuals:
         """Every cell once, in the order of the folds, as it looked to the completion of the other folds."""
         self.fit_all()
-        parts = self._pieces.map(self._residuals_of, range(self.n_folds))
+        parts = current_map().map(self._residuals_of, range(self.n_folds))
         names = [field.name for field in fields(Residuals)]
         return Residuals(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
 

@@ -13,8 +13,8 @@ from surefill.completion import Completion
 from surefill.confidence import ExtendableConfidence
 from surefill.data import Observations
 from surefill.errors import InputError
-from surefill.kernels.parallel import one_blas_thread
 from surefill.loop import ProgressCallback, run
+from surefill.parallel import one_blas_thread
 from surefill.registry import storable
 from surefill.risk.backfitting import Backfitting, hats, knots_for
 from surefill.risk.cross_fitting import CrossFit, Evidence, HiddenBlocks, Residuals

@@ -11,8 +11,8 @@ from surefill.completion.bayes.bayesian_completion import BayesianFactorCompleti
 from surefill.completion.bayes.variational import LEAST_NOISE, FactorPosterior, VariationalRegression
 from surefill.data import Observations
 from surefill.errors import invalid_parameter, is_number, is_seed
-from surefill.kernels.parallel import one_blas_thread
 from surefill.loop import Outcome, ProgressCallback, Status, run
+from surefill.parallel import one_blas_thread
 from surefill.registry import storable
 
 START_NOISES = (0.8, 0.1)

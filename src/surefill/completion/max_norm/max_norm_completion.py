@@ -11,9 +11,9 @@ import numpy as np
 
 from surefill.arrays import Array
 from surefill.completion.effects import Centre, Effects, positions, subtract_effects
+from surefill.completion.evaluation_losses import sample_loss
 from surefill.completion.factored_completion import StoredProduct
 from surefill.completion.grouped_regression import GroupedRegression
-from surefill.completion.losses import sample_loss
 from surefill.completion.max_norm.max_norm_loss import EmpiricalRisk
 from surefill.completion.max_norm.max_norm_solver import MaxNormSolver, MaxNormState, is_closed, solve_max_norm_conic
 from surefill.completion.path_search import PathSearch, hold_out

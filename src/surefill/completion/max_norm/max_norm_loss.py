@@ -12,7 +12,7 @@ from scipy import sparse
 from surefill.arrays import Array, Floats, Indices, row_blocks
 from surefill.data import Groups, Observations
 from surefill.kernels.bounded_loss import set_row_terms, set_weighted_sums
-from surefill.kernels.parallel import over_ranges
+from surefill.parallel import over_ranges
 
 TINY = 1e-300
 """Keeps quotients finite where a norm or an objective is 0."""

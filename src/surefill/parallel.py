@@ -1,16 +1,17 @@
 """The one way to run independent pieces of work: folds, restarts, ranges of rows.
 
-Whoever has independent pieces takes a :class:`PieceMap` and calls ``pieces.map(function, items)``. Here that is
-:class:`ThreadMap`, all cores of this machine; a cluster is another class with the same method.
+Whoever has independent pieces asks for :func:`current_map` and calls its ``map(function, items)``. By default that is
+:class:`ThreadMap`, all cores of this machine; a cluster is another class with the same method, put in place by
+:func:`using_map`.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import AbstractContextManager, nullcontext
-from contextvars import copy_context
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar, copy_context
 from functools import cache
 from threading import Lock
 from typing import Any, Generic, Protocol, TypeVar
@@ -108,6 +109,29 @@ class _Queue(Generic[Item, Result]):
                 return None
             self._next += 1
             return self._next - 1
+
+
+_CURRENT: ContextVar[PieceMap] = ContextVar("surefill_map", default=ThreadMap())  # noqa: B039  (it holds no state)
+
+
+def current_map() -> PieceMap:
+    """Where independent pieces run now."""
+    return _CURRENT.get()
+
+
+@contextmanager
+def using_map(pieces: PieceMap) -> Iterator[None]:
+    """Run independent pieces by ``pieces`` inside.
+
+    >>> with using_map(SerialMap()):
+    ...     type(current_map()).__name__
+    'SerialMap'
+    """
+    token = _CURRENT.set(pieces)
+    try:
+        yield
+    finally:
+        _CURRENT.reset(token)
 
 
 class _OneBlasThread:

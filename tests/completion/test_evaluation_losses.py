@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from surefill.completion import ExternalCompletion, confidence_loss, distribution_loss, losses, sample_loss
+from surefill.completion import ExternalCompletion, confidence_loss, distribution_loss, sample_loss
 from surefill.data import Observations
 from surefill.errors import InputError
 
@@ -23,7 +23,7 @@ def test_the_loss_over_a_distribution_is_the_weighted_mean_in_any_form_and_block
     truth, nu = rng.uniform(0, 9, (5, 3)), rng.uniform(size=(5, 3))
     expected = np.sum(nu * (completion.dense() - truth) ** 2) / nu.sum()
     for size in (10**6, 6, 1):
-        monkeypatch.setattr(losses, "BLOCK_CELLS", size)
+        monkeypatch.setattr(evaluation_losses, "BLOCK_CELLS", size)
         assert distribution_loss(completion, truth, nu) == pytest.approx(expected)
         by_function = distribution_loss(completion, lambda i, j: truth[np.ix_(i, j)], lambda i, j: nu[np.ix_(i, j)])
         assert by_function == pytest.approx(expected)

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from threadpoolctl import threadpool_info
 
-from surefill.kernels import parallel
-from surefill.kernels.parallel import SerialMap, ThreadMap, one_blas_thread, over_ranges
+from surefill import PartialCompleter, parallel
+from surefill.datasets import make_low_rank
+from surefill.parallel import SerialMap, ThreadMap, one_blas_thread, over_ranges
 
 both = pytest.mark.parametrize("pieces", [SerialMap(), ThreadMap()], ids=["serial", "threads"])
 
@@ -161,5 +162,24 @@ def test_linear_algebra_runs_on_one_core_inside_and_as_before_outside():
 
 
 def test_pieces_do_not_spread_their_linear_algebra_over_cores_again(monkeypatch):
-    monkeypatch.setattr("surefill.kernels.parallel.n_cores", lambda: 2)
+    monkeypatch.setattr("surefill.parallel.n_cores", lambda: 2)
     assert ThreadMap().map(lambda _: set(blas_threads()), range(4)) == [{1}] * 4
+
+
+def test_another_map_can_be_put_in_place_and_reaches_the_fits():
+    class Counting(SerialMap):
+        pieces = 0
+
+        def map(self, function, items):
+            items = list(items)
+            self.pieces += len(items)
+            return super().map(function, items)
+
+    counting = Counting()
+    seen = make_low_rank((40, 30), rank=1, n_draws=500, random_state=0).observations
+    before = PartialCompleter(0.1, confidence="game").fit(seen).predict([0, 1], [2, 3])
+    with parallel.using_map(counting):
+        inside = PartialCompleter(0.1, confidence="game").fit(seen).predict([0, 1], [2, 3])
+    np.testing.assert_array_equal(inside, before)
+    assert counting.pieces >= 5  # folds, and the plays of the game
+    assert isinstance(parallel.current_map(), ThreadMap)
