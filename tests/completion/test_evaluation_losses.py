@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from surefill.completion import ExternalCompletion, confidence_loss, distribution_loss, sample_loss
+from surefill.completion import ExternalCompletion, confidence_loss, distribution_loss, evaluation_losses, sample_loss
 from surefill.data import Observations
 from surefill.errors import InputError
 
