@@ -38,9 +38,15 @@ COMPLETIONS = {
 """Completion algorithms; what is not given to one is chosen from the data."""
 
 CONFIDENCES = {
-    "game": Entry("surefill.confidence", "CoverageGame", "the paper's game, at any size; its false support is tested"),
-    "coverage": Entry("surefill.confidence", "CoverageProgram", "the paper's MP 2; minutes where the matrix is large"),
-    "posterior": Entry("surefill.confidence", "PosteriorVariance", "a factor model's posterior variance; a heuristic"),
+    "game": Entry(
+        "surefill.confidence", "CoverageGame", "the paper's game at any size, tested on cells hidden on purpose"
+    ),
+    "coverage": Entry(
+        "surefill.confidence",
+        "CoverageProgram",
+        "the paper's coverage program, proved, minutes where the table is large",
+    ),
+    "posterior": Entry("surefill.confidence", "PosteriorVariance", "a factor model's posterior variance, a heuristic"),
 }
 """Confidence algorithms."""
 

@@ -439,3 +439,12 @@ def test_nothing_is_kept_between_groups_that_were_never_seen_together(seed):
     assert result.certificate.name == "the coverage game"
     assert kept[together].mean() > 0.9
     assert not kept[~together].any()
+
+
+def test_the_program_s_floor_moves_with_its_confidences():
+    """Here they are 0.997 in the trial fit and 0.994 in the next; the floor of the first would leave out everything."""
+    sim = make_blocks((40, 40), n_draws=4800, rank=2, noise=0.1, random_state=0)
+    result = PartialCompleter(0.25).fit(sim.observations).result_
+    kept = result.keeps_dense()
+    assert kept[sim.support].mean() > 0.9
+    assert not kept[~sim.support].any()

@@ -40,6 +40,10 @@ CALIBRATION, LEAST_CALIBRATION, ENOUGH_CALIBRATION = 0.2, 0.1, 10_000
 UNTESTED = 0.05
 """Share of held-out cells below whose confidence nothing is kept: what lies there was hardly tested."""
 
+BETWEEN_FITS = 0.1
+"""By how much the program's confidences may fall from one fit to another: 0.997 everywhere in the trial fit and 0.994
+everywhere in the next would otherwise leave nothing."""
+
 AS_MUCH = 0.02
 """A confidence that proves more is taken if it supports at most this share of held-out cells less than another."""
 
@@ -226,12 +230,15 @@ def _largest_loss(bounds: tuple[float, float], predicted_range: tuple[float, flo
 def support_floor(confidence: ExtendableConfidence, certificate: Certificate, tested: float) -> float:
     """The least confidence kept: the algorithm's own floor, or else one that was tested.
 
-    Where the coverage is a bound's, it is also within its rounding. A heuristic confidence orders entries by support,
-    but its sum bounds nothing, so that rounding would be arbitrary.
+    Where the coverage is a bound's, it is also within its rounding, and what was tested in a trial is lowered a little:
+    the program gives all supported entries nearly the same confidence, which differs from fit to fit. A heuristic
+    confidence orders entries by support, but its sum bounds nothing, so that rounding would be arbitrary.
     """
     if certificate.floor is not None:
         return certificate.floor
-    return tested if certificate.coverage is None else max(tested, rounding_threshold(confidence))
+    if certificate.coverage is None:
+        return tested
+    return max((1.0 - BETWEEN_FITS) * tested, rounding_threshold(confidence))
 
 
 def calibration_share(n_cells: int) -> float:

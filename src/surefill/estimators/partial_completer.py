@@ -45,9 +45,9 @@ class PartialCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
     delta : probability with which a promise about the kept set may fail; in (0, 1).
     completion : "auto" (a :class:`BayesianFactorModel`), "factor-model", "soft-impute", "trace-norm", "max-norm",
         "iterative-svd", or any completion algorithm: ``SoftImpute(penalty=10)``, ``ExternalCompletion(mine)``.
-    confidence : "coverage" (the paper's MP 2; minutes where the matrix is large), "posterior" (quick at any size),
-        "auto" (the first up to 150 rows and columns if it supports half of some cells left out, else the second), or
-        any confidence algorithm, such as ``CoverageProgram(rank="auto")``.
+    confidence : "game" (the paper's game at any size, its false support tested), "coverage" (the paper's MP 2, proved;
+        minutes where the matrix is large), "posterior" (a heuristic), "auto" (the game; up to 150 rows and columns
+        the second, where it supports as much), or any confidence algorithm, such as ``CoverageProgram(rank="auto")``.
     risk : "auto" (a :class:`RiskModel`), "confidence" (how error fell with confidence on cells left out), or any risk
         algorithm.
     aim : entries that the promise is about: "observed" (those drawn like the observed ones), "unobserved" or "all", the

@@ -113,7 +113,7 @@ def _words(contents: ReportContents) -> dict[str, str]:
         "lead": lead(contents),
         "chosen": _chosen(contents),
         "settled": SETTLED,
-        "map_words": map_words(contents.heat_map),
+        "map_words": f"{map_words(contents.heat_map)} {support_words(contents)}",
         "map_alt": "Confidence of every part of the matrix; the tables below name its most and least trusted lines.",
         "axes": _axes(contents),
         "decile_words": _decile_words(contents),
@@ -194,6 +194,17 @@ def map_words(heat_map: HeatMap) -> str:
     down, across = len(heat_map.rows[0]), len(heat_map.cols[0])
     how = "the mean of" if heat_map.exact else "the mean of a few cells drawn from"
     return f"Each square is {how} up to {down:,} by {across:,} cells. {order}"
+
+
+def support_words(contents: ReportContents) -> str:
+    """From which confidence on an entry is supported, and how that is known."""
+    certificate, floor = contents.certificate, number(contents.selection.floor)
+    if certificate.false_support is None:
+        return f"Nothing below a confidence of {floor} is kept."
+    return (
+        f"From a confidence of {floor} on an entry is supported; about {percent(certificate.false_support)} of cells "
+        "that nothing supports would pass, as tested on cells hidden on purpose. Nothing below is kept."
+    )
 
 
 def _layer_choices(heat_map: HeatMap) -> str:

@@ -25,17 +25,12 @@ HARDLY_VARIES = 1.0
 def demonstrate_blocks(
     size: int, tolerance: float, seed: int, progress: ProgressCallback, picture: Path
 ) -> dict[str, Any]:
-    """The paper's Figure 1, fitted, measured and drawn."""
+    """The paper's Figure 1, fitted with default settings, measured and drawn."""
     import surefill as sf
     from surefill.reproduction.figures import draw_blocks
 
     simulation = sf.datasets.make_blocks((size, size), n_draws=3 * size * size, rank=2, noise=0.1, random_state=seed)
-    completer = sf.PartialCompleter(
-        tolerance=tolerance,
-        confidence=sf.confidence.CoverageProgram(K=1.0, gamma=0.3),
-        random_state=seed,
-        progress=progress,
-    ).fit(simulation.observations)
+    completer = sf.PartialCompleter(tolerance, random_state=seed, progress=progress).fit(simulation.observations)
     draw_blocks(simulation, completer.result_, picture)
     return measure_blocks(simulation, completer.result_) | {"picture": str(picture)}
 
@@ -59,25 +54,14 @@ def measure_blocks(simulation: Simulation, result: PartialCompletion) -> dict[st
 
 
 def demonstrate_digits(n_images: int, seed: int, progress: ProgressCallback, picture: Path) -> dict[str, Any]:
-    """Real images of which half is hidden, fitted, measured and drawn; and what the quick confidence keeps."""
+    """Real images of which half is hidden, fitted with the default confidence, measured and drawn."""
     import surefill as sf
     from surefill.reproduction.figures import draw_digits
 
     hidden = sf.datasets.make_hidden_digits(n_images, random_state=seed)
-    program = sf.confidence.CoverageProgram(K=1.0, gamma=0.3, rank=4, random_state=seed)
-    results = [
-        sf.PartialCompleter(DIGIT_TOLERANCE, confidence=confidence, random_state=seed, progress=progress)
-        .fit(hidden.observations)
-        .result_
-        for confidence in (program, "posterior")
-    ]
-    draw_digits(hidden, results[0], picture)
-    told, quick = (measure_digits(hidden, result) for result in results)
-    return told | {
-        "quick_kept_hidden": quick["kept_hidden"],
-        "quick_error_hidden_kept": quick["error_hidden_kept"],
-        "picture": str(picture),
-    }
+    completer = sf.PartialCompleter(DIGIT_TOLERANCE, random_state=seed, progress=progress).fit(hidden.observations)
+    draw_digits(hidden, completer.result_, picture)
+    return measure_digits(hidden, completer.result_) | {"picture": str(picture)}
 
 
 def measure_digits(hidden: HiddenDigits, result: PartialCompletion) -> dict[str, Any]:
@@ -169,9 +153,6 @@ The tolerance was {told["tolerance"]:g}. In the hidden halves the completion has
 {trivial}{told["selection"]}
 Guarantee: {told["guarantee"]} It is about pixels drawn like those seen; hidden halves are left to the confidence.
 Confidence: {told["certificate"]}
-The quick confidence, "posterior", the default beyond 150 rows or columns, keeps {told["quick_kept_hidden"]:.0%} of the
-hidden halves, with error {_number(told["quick_error_hidden_kept"])}: it trusts what eight fits agree on, which is no \
-proof.
 Picture: {told["picture"]}"""
 
 
