@@ -138,8 +138,8 @@ def describe_shortfall(selection: Selection, shortfall: Shortfall) -> str:
             return f"none of the {n} calibration entries is supported by the others; observe more."
         return (
             f"only {shortfall.n_supported} of the {n} calibration entries have the confidence of {selection.floor:.3g} "
-            f"that support asks for, too few to {promise}; observe more, or take a confidence that asks for less and "
-            "proves less, such as 'posterior'."
+            f"that support asks for, too few to {promise}; observe more, or take a confidence that asks for less, such "
+            "as CoverageGame(false_support=0.1)."
         )
     reachable = shortfall.reachable_tolerance
     advice = (
