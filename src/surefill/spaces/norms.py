@@ -20,7 +20,7 @@ MAX_NORM_ACCURACY = 1e-8
 """Certified gap of the max-norm, as a share of the largest entry, at which no further attempt is made."""
 
 POLISHING_STEPS = 100
-"""Multiplicative steps after a solver: on sign matrices they took gaps of 2e-7 to 4e-9, at a tenth of its time."""
+"""Multiplicative steps after a solver: the widest gap of 25 sign matrices fell from 2e-7 to 4e-9."""
 
 SMALLEST_SHARE = 1e-14
 """Smallest multiplier, as a share of their sum: one of a row without weight would be 0 and stay so."""
