@@ -25,7 +25,7 @@ STAGE_ITERATIONS = 50
 """Iterations of L-BFGS between updates of the multipliers."""
 
 MAX_STAGES = 100
-"""Stages after which a search gives what it has; a certificate to 1e-3 took 15 to 32 at 170 x 12, 37 to 52 at 160 x 3."""
+"""Stages after which a search ends; a certificate to 1e-3 took 15 to 32 at 170 x 12, and 37 to 52 at 160 x 3."""
 
 DOUBLE_CELLS = 1_000_000
 """Cells up to which a full-width response is computed in double precision, for a tight certificate."""
