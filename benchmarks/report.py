@@ -91,8 +91,7 @@ def measure(browser: webdriver.Chrome, name: str, data: Path, folder: Path) -> s
 
 def take_picture(browser: webdriver.Chrome, target: Path, folder: Path) -> None:
     """The upper part of a report, down to the map."""
-    confidence = sf.confidence.CoverageProgram(K=1, gamma=0.2, beta=0.001)
-    fitted = sf.PartialCompleter(0.3, confidence=confidence).fit(readers_and_books())
+    fitted = sf.PartialCompleter(0.3).fit(readers_and_books())
     sf.write_report(fitted, folder / "report.html", title="Readers and books")
     set_width(browser, 1120)
     browser.get((folder / "report.html").as_uri())
