@@ -1,9 +1,9 @@
 """Ways to a confidence: the paper's game, its coverage program, and a factor model's posterior."""
 
 from surefill.confidence.algorithm import Certificate, ConfidenceAlgorithm, ExtendableConfidence
-from surefill.confidence.game import CoverageGame, GameConfidence
+from surefill.confidence.coverage_game import CoverageGame, GameConfidence
+from surefill.confidence.coverage_program import CoverageProgram
 from surefill.confidence.posterior import PosteriorConfidence, PosteriorVariance
-from surefill.confidence.program import CoverageProgram
 from surefill.confidence.row_patterns import DensePatterns, FactoredPatterns
 
 __all__ = [

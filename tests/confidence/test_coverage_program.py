@@ -3,7 +3,7 @@ import pytest
 
 from surefill.completion import FactorModel
 from surefill.confidence import CoverageProgram
-from surefill.confidence.program import choose_parameters
+from surefill.confidence.coverage_program import choose_parameters
 from surefill.data import UnitMap
 from surefill.datasets import make_low_rank
 from surefill.errors import InputError

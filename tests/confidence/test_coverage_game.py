@@ -7,7 +7,7 @@ import pytest
 
 from surefill import Observations
 from surefill.confidence import CoverageGame
-from surefill.confidence.game import FLOOR
+from surefill.confidence.coverage_game import FLOOR
 from surefill.confidence.null_support import CLASSES, Floors, NullCells, class_edges, shown_in_null
 from surefill.datasets import make_blocks
 
