@@ -115,6 +115,14 @@ def test_rows_folded_in_again_are_supported_alike():
     assert (new_seen == seen).all()
 
 
+def test_small_tables_support_new_rows_too():
+    table, _, _ = two_groups((24, 20), 0.9, 9)
+    confidence, _ = CoverageGame().fit(table)
+    again = table.select(table.rows < 6)
+    folded = confidence.fold_in(observed(again.rows, again.cols, (6, 20))).dense()
+    assert np.mean(folded[again.rows, again.cols] >= FLOOR) > 0.9
+
+
 def test_a_new_row_seen_in_two_components_ties_them_for_itself():
     sim = make_blocks((40, 30), n_groups=2, rank=2, n_draws=3000, random_state=0)
     confidence, _ = CoverageGame().fit(sim.observations)

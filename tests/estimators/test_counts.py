@@ -78,3 +78,20 @@ def test_what_was_one_object_is_one_after_loading(sim, tmp_path):
     result = load(tmp_path / "model").result_
     assert result.confidence.completion is result.completion
     assert result.risk.evidence.completion is result.completion
+
+
+def test_a_default_fit_completes_each_fold_the_blocks_and_the_whole_once(sim, calls):
+    PartialCompleter(0.05, confidence="game").fit(sim.observations)
+    assert calls["fits"] == 7
+    assert calls["restarts"] == 0
+
+
+def test_a_saved_model_holds_each_array_once(sim, tmp_path):
+    """The factors, the snapshots of the game, their counts, and the observations: nothing twice, nothing else large."""
+    completer = PartialCompleter(0.05, confidence="game").fit(sim.observations)
+    completer.save(tmp_path / "model")
+    result, lines = completer.result_, sum(SHAPE)
+    covariances = (lines + 2) * 11**2 * 8
+    snapshots = result.confidence.row_slots.nbytes + result.confidence.col_slots.nbytes
+    observed = len(completer.observations_) * 5 * 8
+    assert (tmp_path / "model").stat().st_size < 1.3 * (covariances + snapshots + 2 * observed)

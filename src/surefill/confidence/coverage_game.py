@@ -24,7 +24,7 @@ from surefill.confidence.alternating_play import (
     PlayState,
     fold_in,
 )
-from surefill.confidence.null_support import NULL_CELLS, Floors, Null, NullCells, average_products, n_draws
+from surefill.confidence.null_support import LEAST_CELLS, NULL_CELLS, Floors, Null, NullCells, average_products, n_draws
 from surefill.data import Observations
 from surefill.data.groups import locate
 from surefill.errors import invalid_parameter, is_number, is_seed
@@ -111,10 +111,10 @@ class CoverageGame:
 
         *nulls, adversary = current_map().map(play, range(draws + 1))
         counts = game.row_lines.counts, game.col_lines.counts
-        floors = [
-            Floors.of(NullCells.joined([getattr(null, part) for null in nulls]), self.false_support, *counts)
-            for part in ("of_rows", "of_new_rows")
-        ]
+        null, of_new = (NullCells.joined([getattr(one, part) for one in nulls]) for part in ("of_rows", "of_new_rows"))
+        if len(of_new.average) < LEAST_CELLS:  # too few rows were left out to tell; those that played stand in for them
+            of_new = null
+        floors = [Floors.of(cells, self.false_support, *counts) for cells in (null, of_new)]
         components = _components(rows, cols, shape)
         assert isinstance(adversary, PlayState)
         confidence = GameConfidence(
