@@ -57,15 +57,16 @@ def square() -> None:
 
 def search(name: str, obs: Observations, rank: int, starts: int, gap: float) -> Coverage:
     """Solve with a rank, then try to break the answer from fresh starts."""
-    start = time.perf_counter()
+    start, busy = time.perf_counter(), time.process_time()
     found = solve_coverage(obs, rank=rank, gap=gap, **MOVIELENS)
-    seconds = time.perf_counter() - start
+    seconds, busy = time.perf_counter() - start, time.process_time() - busy
     space = VersionSpace(obs, MOVIELENS["beta"], MaxNorm(1.0, rank))
     rng = np.random.default_rng(12345)
     means = [one.mean for _ in range(starts // 5) for one in best_responses(space, found.confidence, starts=5, rng=rng)]
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     print(
-        f"{name} rank {rank}: {seconds:.1f} s, {found}, {found.status.name}, {found.confidence.count} adversaries; "
+        f"{name} rank {rank}: {seconds:.1f} s ({busy:.1f} of one core), {found}, "
+        f"{found.status.name}, {found.confidence.count} adversaries; "
         f"{starts} fresh starts reach {max(means) / found.gamma:.4f} gamma; peak {peak:.2f} GB",
         flush=True,
     )

@@ -13,6 +13,7 @@ from surefill.coverage.quadratic.cutting_planes import CuttingPlaneSolver
 from surefill.coverage.quadratic.relaxation import RelaxationSolver
 from surefill.coverage.quadratic.square_search import SquareSolver
 from surefill.io.archive import read_archive, write_archive
+from surefill.spaces.alternating_oracle import AlternatingOracle
 from surefill.spaces.separation_oracle import ResponseSolver
 
 
@@ -35,12 +36,22 @@ def confidence(shape):
 
 CERTIFIED, BOXED = draw_space(MaxNorm(1.0), (14, 11), 0.02), draw_space(MaxNorm(2.5), (12, 12), 0.03)
 THIN, TINY = draw_space(MaxNorm(2.0, rank=2), (14, 11), 0.045), draw_space(MaxNorm(1.5), (4, 3), 0.1)
+WIDE = draw_space(MaxNorm(1.0, rank=2), (50, 40), 0.045)
 SMALL, UNIT = draw_space(TraceNorm(3.0), (4, 3), 0.1), draw_space(MaxNorm(1.0), (5, 4), 0.1)
+
+
+class SampledMixture(MixtureSolver):
+    """Sampled stages on a table that is small for them."""
+
+    sampled = True
+
 
 SOLVERS = {
     "certified": lambda: CertifiedDualSolver(CERTIFIED, 0.3, 1e-6, rng(), np.inf, None),
     "certified with box": lambda: CertifiedDualSolver(BOXED, 0.3, 1e-6, rng(), np.inf, None),
     "mixture": lambda: MixtureSolver(THIN, 0.3, 1e-6, rng(), np.inf, None),
+    "mixture, sampled": lambda: SampledMixture(WIDE, 0.3, 1e-6, rng(), np.inf, None),
+    "alternating responses": lambda: AlternatingOracle(WIDE, confidence((50, 40)), 3, rng(), 1e-9),
     "best responses": lambda: ResponseSolver(BOXED, confidence((12, 12)), 3, rng(), 1e-9),
     "squares, max-norm": lambda: SquareSolver(TINY, confidence((4, 3)), 3, rng()),
     "squares, trace norm": lambda: SquareSolver(SMALL, confidence((4, 3)), 3, rng()),

@@ -11,7 +11,7 @@ from surefill.spaces import MaxNorm, TraceNorm, VersionSpace
 from surefill.spaces.augmented_lagrangian import AugmentedLagrangian, Multipliers
 from surefill.spaces.certificates import bound_from_response
 from surefill.spaces.separation_oracle import best_responses
-from surefill.spaces.spectral_norm import norm_with_margin, top_singular
+from surefill.spaces.spectral_norm import norm_with_margin, ratio_bound, top_singular
 from surefill.spaces.spheres import Spheres
 from surefill.spaces.stage import LinearObjective, Stage
 
@@ -99,6 +99,23 @@ def test_the_largest_singular_values_with_all_at_hand_or_by_lanczos(monkeypatch,
     assert values == pytest.approx(np.linalg.svd(B, compute_uv=False)[:4], rel=1e-3)
     np.testing.assert_allclose(B @ right, left * values, atol=1e-8)
     assert truth <= norm_with_margin(kind(B)) <= truth * 1.01
+
+
+@pytest.mark.parametrize("kind", [np.asarray, csr_array])
+def test_beyond_every_factorisation_a_ratio_bounds_the_norm(monkeypatch, kind):
+    """Nearly exact where no entry is negative, valid for any; and a norm of Lanczos' that is far too low is mended."""
+    rng = np.random.default_rng(1)
+    positive, signed = rng.uniform(size=(40, 30)), rng.normal(size=(40, 30))
+    signed[3] = 0
+    truths = [np.linalg.norm(B, 2) for B in (positive, signed)]
+    assert truths[0] <= ratio_bound(kind(positive)) <= truths[0] * 1.001
+    assert truths[1] <= ratio_bound(kind(signed)) <= np.linalg.norm(np.abs(signed), 2) * 1.01
+    assert ratio_bound(kind(np.zeros((4, 3)))) == 0
+    monkeypatch.setattr("surefill.spaces.spectral_norm.DENSE_SIDE", 10)
+    assert norm_with_margin(kind(np.zeros((40, 30))), 0.0) == 0
+    assert norm_with_margin(kind(signed), truths[1] / 3) >= truths[1]
+    monkeypatch.setattr("surefill.spaces.spectral_norm.GRAM_SIDE", 20)
+    assert norm_with_margin(kind(signed), truths[1] / 3) >= truths[1]
 
 
 def test_where_lanczos_gives_up_the_norm_is_still_bounded(monkeypatch):

@@ -9,7 +9,7 @@ import numpy as np
 
 from surefill.arrays import Array
 from surefill.coverage.linear.factored_confidence import FactoredConfidence
-from surefill.spaces.separation_oracle import FactoredAdversary
+from surefill.spaces.adversary import FactoredAdversary
 from surefill.spaces.version_space import VersionSpace
 
 ClosedForm = Literal["all", "none", "counts"]

@@ -45,7 +45,7 @@ def random_start(factors: Floats, key: Any) -> None:
 
 
 @compiled_sums
-def _solve_in_ball(A: Any, g: Any, K: float, L: Any, y: Any, u: Any) -> None:
+def solve_in_ball(A: Any, g: Any, K: float, L: Any, y: Any, u: Any) -> None:
     """u = argmax g.u - u'Au/2 over |u|^2 <= K: Newton's method on the multiplier of the ball (More and Sorensen)."""
     r, multiplier, square = len(g), 0.0, 0.0
     for _ in range(NEWTON_STEPS):
@@ -163,7 +163,7 @@ def best_responses(
                     s += X[a, x] * X[b, x]
                 A[a, b] = w * s
             A[a, a] += prox + RIDGE
-        _solve_in_ball(A, g, K, L, y, u)
+        solve_in_ball(A, g, K, L, y, u)
         for a in range(r):
             out[i, a] = u[a]
 

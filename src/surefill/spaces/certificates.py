@@ -1,7 +1,6 @@
 """Certificates: factors that prove a norm's upper bound, and dual bounds on sup <C, M> over classes and version spaces.
 
-Every bound holds whatever numbers it is given: a solver's accuracy decides only how tight it is. Where the shorter side
-has more than 6000 rows, the spectral norm in it is an estimate with a margin.
+Every bound holds whatever numbers it is given: a solver's accuracy decides only how tight it is.
 """
 
 from __future__ import annotations
@@ -113,10 +112,11 @@ def bound_over_ball(B: Array | Sparse, U: Array, V: Array, K: float, floor: floa
     y = np.maximum(y, floor * np.abs(y).mean())
     if not y.any():
         y = np.ones_like(y)
-    left, singular_values, right = top_singular(_scaled(B, y, m))
+    scaled = _scaled(B, y, m)
+    left, singular_values, right = top_singular(scaled)
     root = np.sqrt(y)
     directions = np.concatenate([left / root[:m, None], right / root[m:, None]])
-    plain = 0.5 * float(y.sum()) * norm_with_margin(B, singular_values[0])
+    plain = 0.5 * float(y.sum()) * norm_with_margin(scaled, float(singular_values[0]))
     raised = _raise_where_needed(y, left, singular_values, right)
     raised_norm = _dual_norm(B, raised, m) if raised is not None else plain
     return DualBound(K * min(plain, raised_norm), singular_values, directions)

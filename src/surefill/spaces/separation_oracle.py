@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from surefill.arrays import Floats
 from surefill.loop import Status, run
 from surefill.registry import storable
+from surefill.spaces.adversary import FactoredAdversary
+from surefill.spaces.alternating_oracle import AlternatingOracle
 from surefill.spaces.augmented_lagrangian import AugmentedLagrangian, Multipliers
 from surefill.spaces.certificates import bound_from_response
 from surefill.spaces.classes import MaxNorm
@@ -48,29 +50,6 @@ FACTORED_SOLVER = SolverRequirements(
     ),
 )
 """What best responses, and all solvers built on them, can be found for."""
-
-
-@storable
-@dataclass(frozen=True, eq=False)
-class FactoredAdversary:
-    """A member M = left right' of the version space played against a confidence C; memory per row and column.
-
-    ``value`` = <C, M> and ``mean`` = <C, M> / |C|; no member exceeds ``bound``, which is infinite where none is known.
-    """
-
-    left: Floats
-    right: Floats
-    value: float
-    mean: float
-    bound: float = math.inf
-
-    @property
-    def matrix(self) -> NDArray[np.float64]:
-        """All m x n of it; only for matrices small enough to hold."""
-        return self.left.astype(np.float64) @ self.right.T.astype(np.float64)
-
-    def __repr__(self) -> str:
-        return f"FactoredAdversary(value {self.value:.6g}, bound {self.bound:.6g}, mean {self.mean:.6g})"
 
 
 def factored_space(space: VersionSpace) -> tuple[VersionSpace, MaxNorm]:
@@ -194,8 +173,16 @@ def best_responses(
     their width, or else min(m, n), enough for the convex class; there the first answer's ``bound`` is certified. Every
     answer is exactly a member. The best comes first.
     """
-    solver = ResponseSolver(space, C, starts, rng, tol, deadline_after(time_limit))
+    tight, deadline = factored_space(space)[0], deadline_after(time_limit)
+    if alternates(tight):
+        return run(AlternatingOracle(tight, C, starts, rng, tol, deadline), max_steps=MAX_STAGES).state.responses
+    solver = ResponseSolver(space, C, starts, rng, tol, deadline)
     return run(solver, max_steps=MAX_STAGES, time_limit=time_limit).state.responses
+
+
+def alternates(space: VersionSpace) -> bool:
+    """Whether rows can answer columns exactly: a small rank, and K <= 1, which implies the box |M_x| <= 1."""
+    return space.matrix_class.rank is not None and space.matrix_class.radius <= 1
 
 
 def full_width(shape: tuple[int, int]) -> int:

@@ -29,7 +29,13 @@ LANCZOS_TOLERANCE, LANCZOS_VECTORS, LANCZOS_RESTARTS = 1e-3, 60, 30
 """Relative accuracy asked of ARPACK, its subspace (five times the vectors wanted), and its restarts."""
 
 LANCZOS_MARGIN = 1e-3
-"""Share added to a norm that ARPACK estimated, the accuracy asked of it."""
+"""Share by which a norm that ARPACK estimated is first raised, the accuracy asked of it, before it is proved."""
+
+GRAM_SIDE = 12_000
+"""Shorter side up to which a Cholesky factor of the Gram matrix, 1.2 GB, proves a norm; beyond, a ratio does."""
+
+POWER_STEPS = 20
+"""Products with |B| |B|' towards its Perron vector, where the ratio of sums is smallest."""
 
 ROUNDING_MARGIN = 1e-10
 """Share added to a norm that came from a dense eigensolver, whose relative error is near 1e-13."""
@@ -169,19 +175,21 @@ class SparseOperator:
         return np.asarray(self.matrix.T @ left)
 
 
-def _proved_from(E: csr_array, lower: float) -> float:
-    """The first of slowly rising t >= lower for which a Cholesky factor shows t^2 I - E'E positive definite.
+def _proved_from(E: Any, lower: float, step: float = 1e-8) -> float:
+    """The first of slowly rising t >= lower (1 + step) for which a Cholesky factor shows t^2 I - E'E positive definite.
 
     ``rounding`` bounds the errors of the Gram matrix and of the factorisation.
     """
-    gram = np.asarray((E.T @ E).todense())
+    product = E.T @ E
+    gram = product if isinstance(product, np.ndarray) else product.toarray()
     size = len(gram)
     rounding = size * np.finfo(np.float64).eps * (float(np.trace(gram)) + size * lower**2)
-    step = 1e-8
     while True:
         t = np.sqrt((lower * (1 + step)) ** 2 + rounding)
         try:
-            cho_factor(t**2 * np.eye(len(gram)) - gram, overwrite_a=True, check_finite=False)
+            slack = -gram
+            slack[np.diag_indices(size)] += t**2
+            cho_factor(slack, overwrite_a=True, check_finite=False)
         except LinAlgError:
             step *= 10
         else:
@@ -230,6 +238,33 @@ def _top_eigen(B: Array | Sparse, count: int) -> tuple[Array, Array]:
 
 
 def norm_with_margin(B: Array | Sparse, found: float | None = None) -> float:
-    """At least |B|_2, with a margin for rounding, or for Lanczos; ``found`` where :func:`top_singular` was asked."""
+    """At least |B|_2; ``found`` is its largest singular value where :func:`top_singular` was asked.
+
+    Up to 6000 on the shorter side the dense eigensolver's value with a margin for rounding. Up to 12000 the least of
+    slowly rising t for which t^2 I - B'B has a Cholesky factor, the first a little above Lanczos' value. Beyond,
+    :func:`ratio_bound`, which is looser where B has both signs. No bound rests on Lanczos having converged.
+    """
     norm = float(top_singular(B, 1)[1][0]) if found is None else found
-    return norm * (1 + (ROUNDING_MARGIN if min(B.shape) <= DENSE_SIDE else LANCZOS_MARGIN))
+    if min(B.shape) <= DENSE_SIDE:
+        return norm * (1 + ROUNDING_MARGIN)
+    if norm > 0 and min(B.shape) <= GRAM_SIDE:
+        return _proved_from(B if B.shape[0] >= B.shape[1] else B.T, norm, LANCZOS_MARGIN)
+    return ratio_bound(B)
+
+
+def ratio_bound(B: Array | Sparse) -> float:
+    """sqrt(max_i (|B| |B|' x)_i / x_i) >= |B|_2, for every x > 0 (Collatz and Wielandt; Schur's test).
+
+    |B|_2 is at most the norm of |B|, entry by entry, whose square is the spectral radius of |B| |B|'.
+    """
+    sizes: Any = abs(B)
+    x = np.ones(B.shape[0])
+    best = np.inf
+    for _ in range(POWER_STEPS):
+        product = sizes @ (sizes.T @ x)
+        best = min(best, float((product / x).max()))
+        # a share of the mean keeps x positive where |B| has rows of zeros
+        x = product / product.max() + 1e-6 if product.max() > 0 else x
+    # sums of non-negative terms have a relative error of at most their number of roundings
+    rounding = 4 * sum(B.shape) * np.finfo(np.float64).eps
+    return float(np.sqrt(best * (1 + rounding)))

@@ -24,7 +24,7 @@ from surefill.spaces.conic_model import (
 from surefill.spaces.norms import as_matrix
 
 if TYPE_CHECKING:
-    from surefill.spaces.separation_oracle import FactoredAdversary
+    from surefill.spaces.adversary import FactoredAdversary
 
 MEMBERSHIP_TOLERANCE = 1e-6
 """How far over a limit a matrix may be and still count as a member: a conic solver's accuracy, not rounding alone."""

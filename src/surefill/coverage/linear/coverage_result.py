@@ -18,8 +18,8 @@ from surefill.coverage.linear.mixture import MixtureState
 from surefill.loop import Outcome, Status
 from surefill.notebook import card
 from surefill.plots import plot_confidence
+from surefill.spaces.adversary import FactoredAdversary
 from surefill.spaces.confidence_matrix import Confidence, DenseConfidence
-from surefill.spaces.separation_oracle import FactoredAdversary
 from surefill.spaces.version_space import Adversary, VersionSpace
 
 if TYPE_CHECKING:
@@ -149,15 +149,23 @@ def conic_coverage(space: VersionSpace, gamma: float, gap: float, answer: ConicA
     )
 
 
-def _against(confidence: FactoredConfidence, left: Any, right: Any, bound: float) -> FactoredAdversary:
-    """A member played against C, by blocks of rows."""
-    total, value = 0.0, 0.0
+def _against(
+    confidence: FactoredConfidence, left: Any, right: Any, bound: float, count: int = 1
+) -> list[FactoredAdversary]:
+    """``count`` members, their factors side by side, played against C in one pass by blocks of rows."""
+    total, values, width = 0.0, np.zeros(count), left.shape[1] // count
     cols = np.arange(confidence.shape[1])
     for rows in row_blocks(*confidence.shape):
         C = confidence.block(np.arange(rows.start, rows.stop), cols)
         total += float(C.sum())
-        value += float(np.einsum("ik,ik->", C @ right, left[rows]))
-    return FactoredAdversary(left, right, value, value / total if total > 0 else float("nan"), bound)
+        products = (C @ right) * left[rows]
+        values += products.reshape(len(C), count, width).sum(axis=(0, 2), dtype=np.float64)
+    parts = [slice(t * width, (t + 1) * width) for t in range(count)]
+    means = values / total if total > 0 else np.full(count, np.nan)
+    return [
+        FactoredAdversary(left[:, part], right[:, part], float(value), float(mean), bound)
+        for part, value, mean in zip(parts, values, means, strict=True)
+    ]
 
 
 def certified_coverage(space: VersionSpace, gamma: float, outcome: Outcome[CertifiedState]) -> Coverage:
@@ -173,7 +181,7 @@ def certified_coverage(space: VersionSpace, gamma: float, outcome: Outcome[Certi
         coverage=state.coverage,
         upper_bound=state.upper_bound,
         standing="certified",
-        adversaries=(_against(C, state.left, state.right, state.bound),),
+        adversaries=tuple(_against(C, state.left, state.right, state.bound)),
         status=statuses.get(outcome.status, CoverageStatus.WIDE_GAP),
         warm=WarmStart(C.left, C.right, C.count, state.ball, C.scale, C.mu),
     )
@@ -185,9 +193,7 @@ def mixture_coverage(space: VersionSpace, gamma: float, outcome: Outcome[Mixture
     multipliers = state.iterate.multipliers.ball
     C = state.confidence
     assert C is not None
-    width = C.left.shape[1] // C.count
-    parts = [slice(t * width, (t + 1) * width) for t in range(C.count)]
-    members = [_against(C, state.left[:, part], state.right[:, part], float("inf")) for part in parts]
+    members = _against(C, state.left, state.right, float("inf"), C.count)
     strongest = [] if state.strongest is None else [state.strongest]
     statuses = {Status.CONVERGED: CoverageStatus.NO_VIOLATION_FOUND, Status.TIME_LIMIT: CoverageStatus.TIME_LIMIT}
     return _result(

@@ -193,20 +193,28 @@ class FactoredDual:
         spheres = Spheres(self.space.shape, self.K, count, self.width, self.dtype)
         return Stage(spheres, self.lagrangian, self.deadline)
 
-    def dual(self, iterate: DualIterate) -> SmoothedDual:
-        """The objective at an iterate's lambda and smoothing."""
-        return SmoothedDual(self.space.shape, self.gamma, iterate.count, self.dtype, iterate.mu, iterate.scale)
+    def dual(self, iterate: DualIterate, gamma: float | None = None) -> SmoothedDual:
+        """The objective at an iterate's lambda and smoothing, for the problem's gamma if no other is given."""
+        gamma = self.gamma if gamma is None else gamma
+        return SmoothedDual(self.space.shape, gamma, iterate.count, self.dtype, iterate.mu, iterate.scale)
 
     def initialise(self, count: int, rng: np.random.Generator) -> DualIterate:
         """Where to start: the solved neighbour's adversaries if they still bind, or best responses to C = 1."""
-        if self.warm is not None:
-            count = self.warm.count
-            variables = self.stage(count).spheres.variables(*fit_width(self.warm, self.width))
-            start = DualIterate(variables, Multipliers(self.warm.multipliers), self.warm.scale)
-            point, dual = self.stage(count).spheres.point(variables), self.dual(start)
-            dual.solve_scale(point.left, point.right)
-            if dual.scale > 1e-6:  # at lambda = 0 the neighbour's adversaries constrain nothing
-                return replace(start, scale=dual.scale, mu=max(self.warm.mu, WARM_MU))
+        return self.take_up_neighbour() or self.start_cold(count, rng)
+
+    def take_up_neighbour(self) -> DualIterate | None:
+        """The adversaries of the solved neighbour; None without one, or where they constrain nothing (lambda = 0)."""
+        if self.warm is None:
+            return None
+        count = self.warm.count
+        variables = self.stage(count).spheres.variables(*fit_width(self.warm, self.width))
+        start = DualIterate(variables, Multipliers(self.warm.multipliers), self.warm.scale)
+        point, dual = self.stage(count).spheres.point(variables), self.dual(start)
+        dual.solve_scale(point.left, point.right)
+        return replace(start, scale=dual.scale, mu=max(self.warm.mu, WARM_MU)) if dual.scale > 1e-6 else None
+
+    def start_cold(self, count: int, rng: np.random.Generator) -> DualIterate:
+        """Best responses to C = 1, by a few short stages."""
         iterate = DualIterate(self.stage(count).spheres.random(rng), Multipliers.zeros(count))
         for _ in range(START_STAGES):
             iterate = self.respond_to_ones(iterate, START_ITERATIONS)
@@ -215,7 +223,7 @@ class FactoredDual:
     def respond_to_ones(self, iterate: DualIterate, iterations: int) -> DualIterate:
         """One stage towards the best responses to C = 1."""
         shape, count = self.space.shape, iterate.count
-        ones = LinearObjective(Ones(), shape, 1.0, count, self.dtype)
+        ones = LinearObjective(Ones(shape), shape, 1.0, count, self.dtype)
         variables, multipliers, _ = self.stage(count).run(iterate.variables, iterate.multipliers, ones, iterations)
         return replace(iterate, variables=variables, multipliers=multipliers)
 
@@ -224,11 +232,15 @@ class FactoredDual:
         dual = self.dual(iterate)
         stage = self.stage(iterate.count)
         variables, multipliers, point = stage.run(iterate.variables, iterate.multipliers, dual, iterations)
+        return self.reach(replace(iterate, variables=variables, multipliers=multipliers), point, dual)
+
+    def reach(self, iterate: DualIterate, point: Point, dual: SmoothedDual) -> DualStage:
+        """What a stage led to, at the best lambda."""
         dual.solve_scale(point.left, point.right)
         confidence = FactoredConfidence(
-            point.left, point.right, iterate.count, dual.scale, self.gamma, iterate.mu, 0.0, self.space.observations
+            point.left, point.right, iterate.count, dual.scale, dual.gamma, iterate.mu, 0.0, self.space.observations
         )
-        reached = DualIterate(variables, multipliers, dual.scale, iterate.mu)
+        reached = replace(iterate, scale=dual.scale)
         return DualStage(reached, point, confidence, dual.C if dual.holds_all else None)
 
     def upper_bound(self, left: Floats, right: Floats, count: int, scale: float) -> float:
@@ -246,8 +258,16 @@ class FactoredDual:
         return min(hinge, float(m) * n)
 
 
+@dataclass(frozen=True)
 class Ones:
     """C = 1 everywhere, by blocks."""
+
+    shape: tuple[int, int]
+
+    @property
+    def coverage(self) -> float:
+        """|C| = m n."""
+        return float(self.shape[0]) * self.shape[1]
 
     def block(self, rows: Any, cols: Any) -> Array:
         """Ones at every pair."""
