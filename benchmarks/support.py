@@ -174,8 +174,8 @@ def auc(high, low):
 
 def auc_study(options):
     """Held-out cells against cells between two random groups, ranked by C with and without the rule of components."""
-    long_tail = tables.long_tailed(0)
-    seen = np.bincount(long_tail.observations.cols, minlength=long_tail.observations.shape[1])
+    shown = tables.split(tables.long_tailed(options.first_seed), 0.0, options.first_seed).shown
+    seen = np.bincount(shown.cols, minlength=shown.shape[1])
     print(
         f"\nAUC, held out against between (long tail: {np.mean(seen <= 3):.0%} of the columns are seen at most 3 times)"
     )
