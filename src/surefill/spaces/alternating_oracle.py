@@ -17,8 +17,8 @@ import numpy as np
 
 from surefill.arrays import Array, Floats, Indices, IntArray, row_blocks
 from surefill.kernels.alternating_response import respond_rows
-from surefill.kernels.parallel import over_ranges
 from surefill.loop import Status
+from surefill.parallel import over_ranges
 from surefill.registry import storable
 from surefill.spaces.adversary import FactoredAdversary
 from surefill.spaces.augmented_lagrangian import AugmentedLagrangian
