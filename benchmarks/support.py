@@ -275,10 +275,8 @@ def draw_cost(sizes, wall, work, path):
     figure, axes = plt.subplots(figsize=(5.5, 3.8), layout="constrained")
     axes.loglog(sizes, work, "s-", label="processor time, all cores")
     axes.loglog(sizes, wall, "o-", label="seconds")
-    axes.loglog(sizes, wall[0] * sizes / sizes[0], "k:", label="slope 1")
-    axes.set(
-        xlabel="rows plus columns, 20 observations per row", ylabel="seconds", title="CoverageGame: linear in size"
-    )
+    axes.loglog(sizes, work[0] * sizes / sizes[0], "k:", label="slope 1")
+    axes.set(xlabel="rows plus columns, 20 observations per row", ylabel="seconds", title="Cost of CoverageGame")
     axes.grid(alpha=0.3, which="both")
     axes.legend(fontsize=8)
     figure.savefig(path, dpi=110)
