@@ -182,7 +182,10 @@ class MixtureSolver(FactoredDual):
     def _bounds(self, stage: DualStage, state: MixtureState) -> MixtureState:
         """The state after a stage and before any check."""
         left, right = self.lagrangian.members(stage.point)
-        upper_bound = min(state.upper_bound, self.upper_bound(left, right, stage.iterate.count, stage.iterate.scale))
+        upper_bound, iterate = state.upper_bound, stage.iterate
+        # In large tables the bound costs as much as epochs, and a blunt mixture's is soon beaten.
+        if iterate.mu <= FINEST_MU or not self.sampled:
+            upper_bound = min(upper_bound, self.upper_bound(left, right, iterate.count, iterate.scale))
         coverage = stage.confidence.coverage
         bounds = coverage, max(upper_bound, coverage)
         return MixtureState(self.gamma, stage.iterate, state.random, stage.confidence, *bounds, left, right)
