@@ -22,7 +22,8 @@ from surefill.spaces.augmented_lagrangian import AugmentedLagrangian
 from surefill.spaces.stage import one_core_if
 
 BLOCK_SIDE = 128
-"""Rows and columns of a block. On MovieLens 100K 64 and 256 needed 1.5 and twice the time to the same accuracy."""
+"""Rows and columns of a block. After 40 epochs on MovieLens 100K at one step, 256 left an excess of 11% and 128 of
+3.5%; 64 costs 1.5 times as much per epoch."""
 
 DECAY, SQUARE_DECAY = 0.8, 0.9
 """Decay of Adam's first and second moment per visit of a line: the groups change, so averages must be short."""
