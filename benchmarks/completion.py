@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -22,6 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
+from data_folder import DATA
 from surefill.completion import (
     BayesianFactorModel,
     ExternalCompletion,
@@ -34,7 +34,7 @@ from surefill.completion import (
 from surefill.data import Observations, split_entries
 from surefill.datasets import load_movielens, make_low_rank
 
-FOLDER = Path(os.environ.get("SUREFILL_DATA", Path(__file__).parents[2] / "shared" / "data"))
+FOLDER = DATA
 
 PEER = """
 import json, sys, time

@@ -1,12 +1,11 @@
 """Seconds, coverage and certified gap of the factored solver, beside the conic one where that still answers.
 
-Run with ``SUREFILL_DATA=... python benchmarks/coverage_program.py convex square ranks rounds path whole``, where
-MovieLens was unpacked at SUREFILL_DATA; everything but ``whole``, which takes long, when nothing is named.
+Run with ``python benchmarks/coverage_program.py convex square ranks rounds path whole``; MovieLens is looked for at
+SUREFILL_DATA, else in shared/data beside the project. All but ``whole``, which takes long, when nothing is named.
 """
 
 from __future__ import annotations
 
-import os
 import resource
 import sys
 import time
@@ -14,6 +13,7 @@ import time
 import numpy as np
 
 from conic import GAMMA, observe_blocks
+from data_folder import DATA
 from surefill import Observations, solve_coverage
 from surefill.completion import FactorModel
 from surefill.coverage import Coverage
@@ -51,7 +51,7 @@ def square() -> None:
     """The paper's MovieLens square, certified to 2% and to 1%."""
     for gap in (0.02, 0.01):
         start = time.perf_counter()
-        found = solve_coverage(load_square(os.environ["SUREFILL_DATA"])[0], method="factored", gap=gap, **MOVIELENS)
+        found = solve_coverage(load_square(DATA)[0], method="factored", gap=gap, **MOVIELENS)
         print(f"square, gap {gap}: {time.perf_counter() - start:.1f} s {found}", flush=True)
 
 
@@ -75,7 +75,7 @@ def search(name: str, obs: Observations, rank: int, starts: int, gap: float) -> 
 
 def ranks() -> None:
     """The square at several ranks: coverage falls towards that of the convex class, and error falls with C."""
-    base, test = load_square(os.environ["SUREFILL_DATA"])
+    base, test = load_square(DATA)
     errors = test.squared_errors(FactorModel().fit(base).at(test.rows, test.cols))
     for rank in (12, 4):
         C = search("square", base, rank, 50, 0.01).confidence.at(test.rows, test.cols)
@@ -145,7 +145,7 @@ def draw_costs(seconds: dict[tuple[int, int], float], path: str = "docs/cost_per
 
 def path(gammas: tuple[float, ...] = (0.24, 0.26, 0.28, 0.3, 0.32, 0.34, 0.36, 0.4)) -> None:
     """The square over a path of tolerances, each answer starting from the last, beside the first one alone."""
-    obs, _ = load_square(os.environ["SUREFILL_DATA"])
+    obs, _ = load_square(DATA)
     for rank, gap in ((None, 0.02), (12, 0.02)):
         seconds, answers, last = [], [], None
         for gamma in gammas:
@@ -166,7 +166,7 @@ def path(gammas: tuple[float, ...] = (0.24, 0.26, 0.28, 0.3, 0.32, 0.34, 0.36, 0
 
 def whole() -> None:
     """MovieLens 100K whole at rank 12, then 1M whole at rank 8."""
-    path = os.environ["SUREFILL_DATA"]
+    path = DATA
     search("ml-100k", load_movielens("ml-100k", path, fold=1)[0], 12, 10, 0.02)
     search("ml-1m", load_movielens("ml-1m", path), 8, 5, 0.03)
 

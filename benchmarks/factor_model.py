@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import subprocess
 import tempfile
 import time
@@ -16,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
+from data_folder import DATA
 from surefill.completion import BayesianFactorModel, FactorModel
 from surefill.data import split_entries
 from surefill.datasets import load_movielens
@@ -95,7 +95,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--peer", help="Python of the environment that has scikit-surprise")
     peer = parser.parse_args().peer
-    folder = os.environ.get("SUREFILL_DATA", Path(__file__).parents[2] / "shared" / "data")
+    folder = DATA
     try:
         folds = [load_movielens("ml-100k", folder, fold=fold) for fold in range(1, 6)]
         large = split_entries(load_movielens("ml-1m", folder), 0.1, 0)

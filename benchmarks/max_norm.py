@@ -5,13 +5,13 @@ Run ``python benchmarks/max_norm.py conic movielens samples``; the last writes `
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from pathlib import Path
 
 import numpy as np
 
+from data_folder import DATA
 from surefill import Observations
 from surefill.completion import FactorModel, MaxNormCompletion
 from surefill.datasets import load_movielens, make_low_rank
@@ -46,7 +46,7 @@ def conic() -> None:
 
 def movielens() -> None:
     """Test error and gap on the first fold of MovieLens 100K, next to FactorModel."""
-    folder = os.environ.get("SUREFILL_DATA", Path(__file__).parents[2] / "shared" / "data")
+    folder = DATA
     try:
         base, test = load_movielens("ml-100k", folder, fold=1)
     except InputError as error:

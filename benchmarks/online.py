@@ -8,7 +8,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import time
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import roc_auc_score
 
+from data_folder import DATA
 from surefill.completion import FactorModel
 from surefill.datasets import make_blocks, make_low_rank
 from surefill.online import BestResponse, GradientAdversary, OnlineDualDescent, SimplifiedODD
@@ -33,7 +33,7 @@ def report_deciles(name: str, confidence: np.ndarray, errors: np.ndarray) -> Non
 
 
 def movielens(arguments: argparse.Namespace) -> None:
-    base, test = load_square(os.environ["SUREFILL_DATA"])
+    base, test = load_square(DATA)
     print(f"{len(base)} ratings to learn from, {len(test)} to test on", flush=True)
     errors = (FactorModel(rank=3).fit(base).at(test.rows, test.cols) - test.values) ** 2
     order = np.random.default_rng(0).permutation(len(base))[: arguments.rounds]

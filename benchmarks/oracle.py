@@ -6,13 +6,13 @@ spheres is what the package uses; the two others live here only, to be beaten.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 
 import numpy as np
 
 from coverage_program import MOVIELENS
+from data_folder import DATA
 from surefill import solve_coverage
 from surefill.reproduction import load_square
 from surefill.spaces import MaxNorm, VersionSpace
@@ -102,7 +102,7 @@ def by_rows(stage: Stage, objective: LinearObjective, x: np.ndarray, report: Cal
 
 def main() -> None:
     """Print the best mean over gamma against the time given, for a confidence near the optimum."""
-    obs, _ = load_square(os.environ["SUREFILL_DATA"])
+    obs, _ = load_square(DATA)
     C = solve_coverage(obs, rank=12, gap=0.1, **MOVIELENS).confidence.dense().astype(np.float32)
     methods = {"L-BFGS on spheres": by_lbfgs, "accelerated": by_accelerated_gradient, "exact rows": by_rows}
     print(f"{'rank':>5} {'oracle':>18} " + " ".join(f"{s:>6.2f} s" for s in SECONDS))

@@ -74,7 +74,7 @@ def write_files(ratings: bytes, folder: Path) -> list[tuple[str, Path, list[tupl
 
 def main() -> None:
     """Print one line per file and reader; ratios are to surefill, above 1 where it is faster."""
-    data = Path(os.environ.get("SUREFILL_DATA", PROJECT.parent / "shared" / "data"))
+    data = DATA
     source = data / "ml-1m" / "ratings.dat.gz"
     if not source.exists():
         print(f"Skipped: {source} does not exist; set SUREFILL_DATA to the folder that holds ml-1m.")

@@ -8,12 +8,11 @@ SMURFF lives in an environment of its own: give its Python by ``--smurff``. Abou
 from __future__ import annotations
 
 import argparse
-import os
 import time
-from pathlib import Path
 
 import numpy as np
 
+from data_folder import DATA
 from risk_baselines import als_risks, conformal_risks, count_risks, ensemble_risk, smurff_risk
 from risk_data import coat, gdsc, jester_blocks
 from surefill.completion import BayesianFactorModel
@@ -86,7 +85,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--smurff", help="Python of the environment that has SMURFF")
     smurff = parser.parse_args().smurff
-    folder = Path(os.environ.get("SUREFILL_DATA", Path(__file__).parents[2] / "shared" / "data"))
+    folder = DATA
     if not folder.is_dir():
         print(f"skipped: there is no {folder}")
         return

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 
+from data_folder import DATA
 from risk_data import read_gdsc
 from surefill import Observations
 from surefill.datasets import load_movielens, make_hidden_digits, make_low_rank
-
-BESIDE = Path(__file__).parents[2] / "shared" / "data"
-DATA = Path(os.environ.get("SUREFILL_DATA") or BESIDE)
 
 HELD_OUT = 0.1
 """Share of the cells within the groups that is held out of everything."""
