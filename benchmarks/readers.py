@@ -15,6 +15,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from data_folder import DATA
+
 PROJECT = Path(__file__).resolve().parents[1]
 WARM_RUNS = 7
 
