@@ -20,7 +20,7 @@ from data_folder import DATA
 PROJECT = Path(__file__).resolve().parents[1]
 WARM_RUNS = 7
 
-OURS = ("surefill", "from surefill.data import read_observations", "read_observations({path!r})")
+OURS = ("surefill", "from surefill import read_observations", "read_observations({path!r})")
 PANDAS, POLARS = "import pandas as pd", "import polars as pl"
 CSV_READERS = [
     OURS,
