@@ -48,8 +48,7 @@ DOTS = "#8c8c8c"
 MOST_DOTS = 3000
 """Test ratings drawn as dots; more would be one grey area."""
 
-N_LEVELS = 10
-FEWEST_IN_LEVEL = 20
+N_LEVELS, FEWEST_IN_LEVEL = 10, 20
 """Levels of confidence with a mean error of their own, and the ratings that a mean needs."""
 
 TICKS = (0, 0.25, 1, 2.25, 4, 9, 16)
