@@ -7,6 +7,7 @@ import pytest
 
 from surefill import Observations
 from surefill.confidence import CoverageGame
+from surefill.confidence.alternating_play import CAP
 from surefill.confidence.coverage_game import FLOOR
 from surefill.confidence.null_support import CLASSES, Floors, NullCells, class_edges, shown_in_null
 from surefill.datasets import make_blocks
@@ -108,11 +109,19 @@ def test_rows_folded_in_again_are_supported_alike():
     folded = confidence.fold_in(observed(again.rows, again.cols, (40, 200)))
     agree = (folded.dense() >= FLOOR) == (confidence.dense()[:40] >= FLOOR)
     assert agree.mean() > 0.97
-    new, new_inside, new_seen = two_groups((300, 200), 0.2, 4)
     assert (folded.dense()[~inside[:40] & ~seen[:40]] < FLOOR).mean() > 0.97
-    assert new.shape == table.shape
-    assert (new_inside == inside).all()
-    assert (new_seen == seen).all()
+    assert folded.floors is confidence.new_row_floors  # new rows are held to what rows folded into a null reached
+
+
+def test_the_order_of_a_new_rows_observations_makes_no_difference():
+    table, _, _ = two_groups((80, 400), 0.6, 4)
+    confidence, _ = CoverageGame().fit(table)
+    new = table.select(table.rows == 0)
+    assert len(new) > CAP  # so that a part of them is drawn
+    order = np.random.default_rng(0).permutation(len(new))
+    shuffled = observed(new.rows[order], new.cols[order], (1, 400))
+    one = confidence.fold_in(observed(new.rows, new.cols, (1, 400)))
+    np.testing.assert_array_equal(confidence.fold_in(shuffled).dense(), one.dense())
 
 
 def test_small_tables_support_new_rows_too():
