@@ -161,6 +161,18 @@ def test_linear_algebra_runs_on_one_core_inside_and_as_before_outside():
     assert blas_threads() == before
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this platform")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
+def test_a_child_forked_while_another_thread_holds_the_lock_does_not_wait_for_it():
+    setting = parallel._ONE_BLAS_THREAD
+    with setting._lock:
+        child = os.fork()
+        if child == 0:
+            free = setting._lock.acquire(timeout=5)
+            os._exit(0 if free else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
 def test_pieces_do_not_spread_their_linear_algebra_over_cores_again(monkeypatch):
     monkeypatch.setattr("surefill.parallel.n_cores", lambda: 2)
     assert ThreadMap().map(lambda _: set(blas_threads()), range(4)) == [{1}] * 4

@@ -140,6 +140,10 @@ class _OneBlasThread:
     def __init__(self) -> None:
         self._callers, self._before, self._lock = 0, list[int](), Lock()
 
+    def reset(self) -> None:
+        """No callers, and a lock that nobody holds: a forked child has none of its parent's other threads."""
+        self._callers, self._lock = 0, Lock()
+
     def __enter__(self) -> None:
         with self._lock:
             self._callers += 1
@@ -203,3 +207,4 @@ def _pool() -> ThreadPoolExecutor:
 if hasattr(os, "register_at_fork"):
     # A forked child inherits the pool but not its threads, and would wait for them forever.
     os.register_at_fork(after_in_child=_pool.cache_clear)
+    os.register_at_fork(after_in_child=_ONE_BLAS_THREAD.reset)
