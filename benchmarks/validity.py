@@ -160,7 +160,12 @@ def run_draw(name: str, factor: float, seed: int) -> Found:
     values = world.draw()[rows, cols]
     seen = Observations(rows, cols, values, SHAPE, world.bounds)
     completer = PartialCompleter(
-        tolerance, DELTA, completion=BayesianFactorModel(rank=3), confidence="game", random_state=seed
+        tolerance,
+        DELTA,
+        completion=BayesianFactorModel(rank=3),
+        confidence="game",
+        aim="observed",
+        random_state=seed,
     ).fit(seen)
     share = calibration_share(len(seen))
     train, _ = split_calibration(seen, seed)

@@ -1,5 +1,16 @@
 """The set kept at a tolerance, what is promised of it with a finite sample, and intervals."""
 
+from surefill.guarantee.baselines import (
+    BaselineOutcome,
+    Candidates,
+    HeldOut,
+    compare_baselines,
+    conformal_risk_control,
+    hoeffding_bentkus,
+    learn_then_test,
+    score_e_values,
+    score_selection,
+)
 from surefill.guarantee.intervals import ConformalScores
 from surefill.guarantee.plan import SelectionPlan
 from surefill.guarantee.selection import (
@@ -15,16 +26,25 @@ from surefill.guarantee.target_weights import TargetWeights, choose_propensity
 from surefill.guarantee.wording import state_guarantee
 
 __all__ = [
+    "BaselineOutcome",
     "Calibration",
+    "Candidates",
     "ConformalScores",
     "Guarantee",
+    "HeldOut",
     "Limit",
     "Selection",
     "SelectionPlan",
     "Shortfall",
     "TargetWeights",
     "choose_propensity",
+    "compare_baselines",
+    "conformal_risk_control",
+    "hoeffding_bentkus",
+    "learn_then_test",
     "rounding_threshold",
+    "score_e_values",
+    "score_selection",
     "select",
     "state_guarantee",
 ]
