@@ -4,7 +4,6 @@ import pytest
 from surefill import InputError, Observations
 from surefill.guarantee.target_weights import (
     CLIP,
-    MarginalPropensity,
     PropensityFunction,
     TargetWeights,
     choose_propensity,
@@ -32,18 +31,6 @@ def test_weighted_held_out_sums_are_unbiased_for_the_entries_aimed_at(aim):
         aimed = ~seen if aim == "unobserved" else ~seen | held_out
         target += (features * aimed).sum(axis=(1, 2))
     np.testing.assert_allclose(estimate / estimate[0], target / target[0], rtol=0.02)
-
-
-def test_marginal_rates_are_found():
-    rng = np.random.default_rng(1)
-    chance = np.outer(rng.uniform(0.2, 1.0, 80), rng.uniform(0.2, 1.0, 60))
-    seen = cells_by_coins(rng, chance)
-    part = seen.select(rng.random(len(seen)) < 0.8)
-    found = MarginalPropensity.of(part, 0.8).at(*np.indices((80, 60)).reshape(2, -1)).reshape(80, 60)
-    assert np.corrcoef(found.ravel(), chance.ravel())[0, 1] > 0.85
-    of_rows = np.bincount(part.rows, minlength=80) / 0.8
-    np.testing.assert_allclose(found.sum(axis=1), of_rows, atol=2.5)
-    assert found.mean() == pytest.approx(chance.mean(), rel=0.05)
 
 
 def test_weights_are_in_0_1_and_cut_at_the_largest_on_the_training_cells_or_20_times_the_median():

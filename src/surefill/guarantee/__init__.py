@@ -13,6 +13,17 @@ from surefill.guarantee.baselines import (
 )
 from surefill.guarantee.intervals import ConformalScores
 from surefill.guarantee.plan import SelectionPlan
+from surefill.guarantee.propensity import (
+    CalibratedPropensity,
+    FactorPropensity,
+    GivenPropensity,
+    MarginalPropensity,
+    PropensityFunction,
+    PropensityMisfit,
+    calibrate,
+    choose_propensity,
+    fit_propensity,
+)
 from surefill.guarantee.selection import (
     Calibration,
     Guarantee,
@@ -22,24 +33,32 @@ from surefill.guarantee.selection import (
     rounding_threshold,
     select,
 )
-from surefill.guarantee.target_weights import TargetWeights, choose_propensity
+from surefill.guarantee.target_weights import TargetWeights
 from surefill.guarantee.wording import state_guarantee
 
 __all__ = [
     "BaselineOutcome",
+    "CalibratedPropensity",
     "Calibration",
     "Candidates",
     "ConformalScores",
+    "FactorPropensity",
+    "GivenPropensity",
     "Guarantee",
     "HeldOut",
     "Limit",
+    "MarginalPropensity",
+    "PropensityFunction",
+    "PropensityMisfit",
     "Selection",
     "SelectionPlan",
     "Shortfall",
     "TargetWeights",
+    "calibrate",
     "choose_propensity",
     "compare_baselines",
     "conformal_risk_control",
+    "fit_propensity",
     "hoeffding_bentkus",
     "learn_then_test",
     "rounding_threshold",

@@ -1,10 +1,8 @@
-"""How likely each entry is to be observed, and the weights that aim a promise at other entries than those seen."""
+"""Weights that aim a promise at other entries than those seen."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,76 +10,30 @@ from numpy.typing import ArrayLike
 from surefill.arrays import Array
 from surefill.data import Observations
 from surefill.errors import InputError
+from surefill.guarantee.propensity import (
+    AIMS,
+    Aim,
+    GivenPropensity,
+    MarginalPropensity,
+    Propensity,
+    PropensityFunction,
+    choose_propensity,
+)
 from surefill.registry import storable
 
-Aim = Literal["observed", "unobserved", "all"]
-AIMS = ("observed", "unobserved", "all")
-"""Entries that a promise may be about."""
+__all__ = [
+    "AIMS",
+    "Aim",
+    "GivenPropensity",
+    "MarginalPropensity",
+    "Propensity",
+    "PropensityFunction",
+    "TargetWeights",
+    "choose_propensity",
+]
 
 CLIP = 20.0
 """Largest weight over the median one; a promise that rests on rarer entries would rest on very few of them."""
-
-MOST_LIKELY = 0.95
-"""Largest modelled chance of being observed: a product of marginal rates can exceed 1."""
-
-
-class Propensity(Protocol):
-    """P(entry is observed), asked entry by entry."""
-
-    def at(self, rows: ArrayLike, cols: ArrayLike) -> Array:
-        """Probabilities in (0, 1] at the cells (rows[t], cols[t])."""
-        ...
-
-
-@storable
-@dataclass(frozen=True, eq=False)
-class GivenPropensity:
-    """An m x n matrix of probabilities."""
-
-    matrix: Array
-
-    def at(self, rows: ArrayLike, cols: ArrayLike) -> Array:
-        """Probabilities at the cells (rows[t], cols[t])."""
-        return _probabilities(self.matrix[np.asarray(rows), np.asarray(cols)])
-
-
-@dataclass(frozen=True, eq=False)
-class PropensityFunction:
-    """A user's own function of rows and columns."""
-
-    function: Callable[[Any, Any], ArrayLike]
-
-    def at(self, rows: ArrayLike, cols: ArrayLike) -> Array:
-        """Probabilities at the cells (rows[t], cols[t])."""
-        return _probabilities(self.function(np.asarray(rows), np.asarray(cols)))
-
-
-@storable
-@dataclass(frozen=True, eq=False)
-class MarginalPropensity:
-    """p_ij = min(a_i b_j, 0.95): how often rows and columns are observed, multiplied.
-
-    a_i = (r_i + 1) sqrt(N) / (N + m), b_j = (c_j + 1) sqrt(N) / (N + n), with r_i and c_j the cells seen of row i and
-    column j and N of all, so that rows and columns have the expected numbers of cells that were seen of them; the 1
-    lends those of which nothing was seen one cell. Both are divided by the root of the share of cells that was looked
-    at.
-    """
-
-    row_rate: Array
-    col_rate: Array
-
-    @classmethod
-    def of(cls, observations: Observations, share: float) -> MarginalPropensity:
-        """From the locations of a random ``share`` of all observed cells."""
-        m, n = observations.shape
-        total, scale = len(observations), np.sqrt(len(observations) / share)
-        rows, cols = np.bincount(observations.rows, minlength=m), np.bincount(observations.cols, minlength=n)
-        return cls(scale * (rows + 1) / (total + m), scale * (cols + 1) / (total + n))
-
-    def at(self, rows: ArrayLike, cols: ArrayLike) -> Array:
-        """Probabilities at the cells (rows[t], cols[t])."""
-        chance = self.row_rate[np.asarray(rows)] * self.col_rate[np.asarray(cols)]
-        return np.asarray(np.minimum(chance, MOST_LIKELY))
 
 
 @storable
@@ -135,39 +87,3 @@ class TargetWeights:
         p = self.propensity.at(rows, cols)
         left_out = (1 - self.held_out_share) if self.aim == "all" else 1.0
         return np.asarray((1 - left_out * p) / p)
-
-
-def choose_propensity(given: Any, aim: Aim, train: Observations, held_out_share: float) -> Propensity | None:
-    """What the user gave for P(observed), or the marginal model of the training cells where the aim needs one.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> seen = Observations([0, 0, 1], [0, 1, 1], [1.0, 2.0, 3.0])
-    >>> choose_propensity(np.full((2, 2), 0.5), "unobserved", seen, 0.2).at([0], [1])
-    array([0.5])
-    """
-    if aim == "observed":
-        if given is not None:
-            raise InputError(
-                "propensities aim a promise at other entries than those seen: add aim='unobserved' or 'all'."
-            )
-        return None
-    if given is None:
-        return MarginalPropensity.of(train, 1 - held_out_share)
-    if callable(given):
-        return PropensityFunction(given)
-    matrix = np.asarray(given, dtype=np.float64)
-    if matrix.shape != train.shape:
-        expected = f"None, a function of rows and columns, or an array of shape {train.shape}"
-        raise InputError(
-            f"The 'propensity' parameter of PartialCompleter must be {expected}. Got shape {matrix.shape}."
-        )
-    return GivenPropensity(matrix)
-
-
-def _probabilities(given: ArrayLike) -> Array:
-    p = np.asarray(given, dtype=np.float64)
-    if p.size and not ((p > 0) & (p <= 1)).all():
-        raise InputError("propensities are probabilities above 0 and at most 1; some given are not.")
-    return p
