@@ -52,6 +52,7 @@ class CompletedFile:
     columns_read : what the file calls rows, columns and values.
     observed_cells, draws : distinct cells seen, and observations with repeats.
     cells_with_differing_repeats : cells seen more than once with different values; their means were used.
+    bounds, about_bounds : the range of values, and how it is known, in a sentence.
     kept_share : share of all cells that are kept, estimated where there are many.
     filled_cells : missing cells that are kept, counted while writing.
     held_out_error : mean squared error of the kept calibration entries; None where none are kept.
@@ -82,6 +83,7 @@ class CompletedFile:
     draws: int
     cells_with_differing_repeats: int
     bounds: tuple[float, float]
+    about_bounds: str
     tolerance: float
     delta: float
     kept_share: float
@@ -267,6 +269,7 @@ def _summary(result: PartialCompletion, observations: Observations, **written: A
         draws=observations.n_draws,
         cells_with_differing_repeats=observations.disagreements,
         bounds=observations.bounds,
+        about_bounds=observations.about_bounds,
         tolerance=result.selection.tolerance,
         delta=result.guarantee.delta,
         kept_share=result.kept_share(),

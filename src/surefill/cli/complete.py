@@ -110,7 +110,8 @@ def describe(done: CompletedFile) -> str:
     repeated = f", {repeats:,} of them again" if repeats else ""
     lines = [
         f"Read {done.observed_cells:,} observed cells{repeated} of {done.rows:,} rows and {done.columns:,} "
-        f"columns.{names}"
+        f"columns.{names}",
+        done.about_bounds,
     ]
     if done.cells_with_differing_repeats:
         count = done.cells_with_differing_repeats

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from surefill.data.units import UnitMap
 from surefill.errors import InputError
 
 MAX_CELLS = np.iinfo(np.int64).max
@@ -108,23 +107,6 @@ def resolve_shape(
     if sizes[0] > MAX_CELLS // sizes[1]:
         raise InputError(f"shape {sizes[0]} x {sizes[1]} has more than 2^63 cells, too many to number.")
     return sizes[0], sizes[1]
-
-
-def resolve_bounds(bounds: tuple[float, float] | None, y: NDArray[np.float64]) -> tuple[float, float]:
-    """The bounds given, checked against the values, or the range seen."""
-    seen = float(y.min()), float(y.max())
-    if bounds is None:
-        return seen
-    if len(np.atleast_1d(bounds)) != 2:
-        raise InputError(f"bounds must be two numbers, low and high; got {bounds}.")
-    low, high = float(bounds[0]), float(bounds[1])
-    if bounds != seen:  # a single value has a range of width 0, which is no fault until a unit is asked for
-        UnitMap(low, high)
-    outside = np.flatnonzero((y < low) | (y > high))
-    if outside.size:
-        first = int(outside[0])
-        raise InputError(f"values must lie within bounds ({low:g}, {high:g}); item {first} is {y[first]:g}.")
-    return low, high
 
 
 def as_cells(

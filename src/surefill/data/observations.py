@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Self
@@ -10,7 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from surefill.arrays import IntArray
-from surefill.data.checks import as_counts, as_indices, as_labels, as_scatter, as_values, resolve_bounds, resolve_shape
+from surefill.data.bounds import BoundsSource, describe_bounds, resolve_bounds
+from surefill.data.checks import as_counts, as_indices, as_labels, as_scatter, as_values, resolve_shape
 from surefill.data.groups import Groups
 from surefill.data.labels import LabelIndex
 from surefill.data.units import UnitMap
@@ -18,7 +20,7 @@ from surefill.errors import InputError
 from surefill.notebook import table
 from surefill.registry import storable
 
-SHARED = ("shape", "bounds", "row_labels", "col_labels", "names", "_row_label_index", "_col_label_index")
+SHARED = ("shape", "bounds", "bounds_from", "row_labels", "col_labels", "names", "_row_label_index", "_col_label_index")
 """What a selected part has in common with the whole."""
 
 SHOWN = 5
@@ -40,7 +42,8 @@ class Observations:
     rows, cols : 0-based indices, one per draw.
     values : finite numbers in the user's own units, one per draw.
     shape : (m, n); the smallest that holds every index when not given.
-    bounds : (low, high), the range values may take; the range seen when not given.
+    bounds : (low, high), the range values may take; the range seen when not given, which promises do not rest on
+        unless values lie on a scale such as 1 to 5.
     counts : how often each given draw was seen, once each when not given.
     scatter : sum of squared deviations within each given draw that stands for several, 0 when not given.
     row_labels, col_labels : names of the m rows and n columns, kept for reading and writing.
@@ -50,6 +53,7 @@ class Observations:
     ----------
     counts : draws per cell; they add up to ``n_draws``, the paper's N.
     scatter : sum over a cell's draws of (y_t - mean)^2.
+    bounds_from : how the bounds are known: given, the scale that values lie on, or only the range seen.
     disagreements : cells whose repeated draws had different values. That is noise, and allowed.
 
     Examples
@@ -73,6 +77,7 @@ class Observations:
     row_labels: NDArray[Any] | None
     col_labels: NDArray[Any] | None
     names: tuple[str, str, str]
+    bounds_from: BoundsSource = field(init=False)
     disagreements: int = field(init=False)
 
     def __init__(
@@ -99,12 +104,12 @@ class Observations:
         labels = as_labels("row_labels", row_labels), as_labels("col_labels", col_labels)
         m, n = resolve_shape(shape, i, j, labels)
         index_type = np.int32 if max(m, n) <= np.iinfo(np.int32).max else np.int64
-        low_high = resolve_bounds(bounds, y)
+        low_high, source = resolve_bounds(bounds, y, within)
         i, j, y, repeats, within = _merge_repeats(i, j, y, repeats, within, n)
         self._set_cells(i.astype(index_type), j.astype(index_type), y, repeats, within)
         row_names, col_names = (None if each is None else _read_only(each) for each in labels)
-        shared = {"shape": (m, n), "bounds": low_high, "row_labels": row_names, "col_labels": col_names, "names": names}
-        for name, value in shared.items():
+        shared = {"shape": (m, n), "bounds": low_high, "bounds_from": source, "names": names}
+        for name, value in (shared | {"row_labels": row_names, "col_labels": col_names}).items():
             object.__setattr__(self, name, value)
 
     def _set_cells(
@@ -205,6 +210,30 @@ class Observations:
             object.__setattr__(part, name, getattr(self, name))
         part._set_cells(*cells)
         return part
+
+    def with_bounds(self, bounds: tuple[float, float] | None) -> Self:
+        """The same observations with other bounds; None takes those of the values that are here.
+
+        >>> whole = Observations([0, 1, 1], [0, 0, 2], [4.0, 3.0, 9.0])
+        >>> whole.select([0, 1]).bounds, whole.select([0, 1]).with_bounds(None).bounds
+        ((3.0, 9.0), (3.0, 4.0))
+        """
+        resolved, source = resolve_bounds(bounds, self.values, self.scatter)
+        (low, high), (least, most) = resolved, self.bounds
+        if bounds is not None and self.disagreements and not low <= least <= most <= high:
+            # The mean of draws that differ may lie inside where a draw does not.
+            raise InputError(
+                f"values must lie within bounds ({low:g}, {high:g}); values from {least:g} to {most:g} were seen."
+            )
+        same = copy.copy(self)
+        object.__setattr__(same, "bounds", resolved)
+        object.__setattr__(same, "bounds_from", source)
+        return same
+
+    @property
+    def about_bounds(self) -> str:
+        """One sentence on the range of values and how it is known."""
+        return describe_bounds(self.bounds, self.bounds_from, self.values[self.scatter == 0])
 
     def _names_a_cell_twice(self, index: NDArray[Any]) -> bool:
         """Whether positions repeat; a mask's cannot."""

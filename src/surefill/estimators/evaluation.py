@@ -15,9 +15,9 @@ from surefill.completion import BayesianFactorModel, FactorModel
 from surefill.confidence.posterior import PosteriorConfidence
 from surefill.data import Observations
 from surefill.errors import InputError
-from surefill.estimators.fitting import default_tolerance
 from surefill.estimators.partial_completer import PartialCompleter
 from surefill.loop import ProgressCallback
+from surefill.losses import SquaredError
 
 LEVEL = 0.9
 """Probability that intervals are asked for."""
@@ -105,7 +105,7 @@ def evaluate_folds(
     unknown = wanted[~np.isin(wanted, present)]
     if unknown.size:
         raise InputError(f"there is no fold {unknown[0]}; the folds are {', '.join(map(str, present))}.")
-    target = default_tolerance(observations) if tolerance is None else tolerance
+    target = SquaredError().default_tolerance(observations) if tolerance is None else tolerance
     completer = PartialCompleter(target, delta, confidence=confidence, random_state=random_state, progress=progress)
     parts = [_one_fold(completer, observations, fold == k, int(k)) for k in wanted]
     columns = {name: np.concatenate([part[name] for part, _ in parts]) for name in parts[0][0]}

@@ -14,12 +14,13 @@ from surefill.arrays import Array
 from surefill.completion import Completion, CompletionAlgorithm
 from surefill.confidence import Certificate, ConfidenceAlgorithm, ExtendableConfidence
 from surefill.confidence.algorithm import TriedConfidence
-from surefill.data import Observations
+from surefill.data import BoundsSource, Observations
 from surefill.data.splits import split_entries
 from surefill.errors import InputError, invalid_parameter
 from surefill.estimators.result import Estimates, PartialCompletion
 from surefill.guarantee import (
     Calibration,
+    ConformalScores,
     SelectionPlan,
     TargetWeights,
     choose_propensity,
@@ -30,6 +31,7 @@ from surefill.guarantee import (
 from surefill.guarantee.plan import within
 from surefill.guarantee.target_weights import Aim
 from surefill.loop import ProgressCallback
+from surefill.losses import BoundedLoss, Loss
 from surefill.registry import AUTO, COMPLETIONS, CONFIDENCES
 from surefill.risk import ConfidenceRisk, CrossFit, Risk, RiskAlgorithm, RiskCurve, RiskModel
 from surefill.spaces.conic_model import SIZE_LIMIT
@@ -72,13 +74,14 @@ class Fitting:
     without one fold each, which teaches the risk. The first of these fits is the trial fit, made where a confidence
     algorithm does not set its own floor or several are to be compared: it chooses parameters that were not given, and
     shows which confidences occur on held-out cells. Of several algorithms the first is taken that supports as much as
-    the others. Nothing is refitted once the calibration cells have been looked at: what was tested is what is
-    delivered.
+    the others. Bounds that were not given are those of the training cells. Nothing is refitted once the calibration
+    cells have been looked at: what was tested is what is delivered.
     """
 
     completion: CompletionAlgorithm
     confidences: tuple[ConfidenceAlgorithm, ...]
     risk: RiskAlgorithm | None
+    loss: Loss
     tolerance: float | None
     delta: float
     propensity: Any
@@ -90,7 +93,8 @@ class Fitting:
     def run(self, observations: Observations) -> PartialCompletion:
         """The whole job."""
         train, held_out = split_calibration(observations, self.random_state)
-        tolerance = default_tolerance(train) if self.tolerance is None else self.tolerance
+        train = train if observations.bounds_from is BoundsSource.GIVEN else train.with_bounds(None)
+        tolerance = self.loss.default_tolerance(train) if self.tolerance is None else self.tolerance
         cross_fit = CrossFit(train, self.completion, random_state=self.random_state, progress=self.progress)
         with self._timed("trial fit"):
             trial = self._try(cross_fit, tolerance)
@@ -172,12 +176,12 @@ class Fitting:
         propensity = choose_propensity(self.propensity, self.aim, train, share)
         weights = TargetWeights.of(self.aim, propensity, share, train)
         at_train = found.at(train.rows, train.cols)
-        predicted_range = _range_within(at_train.predicted, train.bounds)
+        loss = self._bounded_loss(observations, train, at_train.predicted)
         supported = within(0.0, at_train.confidence, 0.0, floor)
         plan = SelectionPlan(
             tolerance=tolerance,
             delta=self.delta,
-            largest_loss=_largest_loss(train.bounds, predicted_range),
+            largest_loss=loss.largest,
             floor=floor,
             n_calibration=len(held_out),
             n_observed=len(observations),
@@ -189,9 +193,10 @@ class Fitting:
         calibration = Calibration(
             risk=at_held_out.risk,
             confidence=at_held_out.confidence,
-            loss=held_out.squared_errors(np.clip(at_held_out.predicted, *predicted_range)),
+            loss=loss.at(held_out, at_held_out.predicted),
             weight=weights.at(held_out.rows, held_out.cols),
         )
+        errors = np.sqrt(held_out.squared_errors(np.clip(at_held_out.predicted, *loss.predicted_range)))
         selection = select(plan, calibration)
         return PartialCompletion(
             completion=found.completion,
@@ -199,14 +204,23 @@ class Fitting:
             risk=found.risk,
             selection=selection,
             certificate=certificate,
-            guarantee=state_guarantee(plan, selection, weights, observations.bounds),
+            guarantee=state_guarantee(plan, selection, weights, loss),
             plan=plan,
             calibration=calibration,
             weights=weights,
-            bounds=observations.bounds,
-            predicted_range=predicted_range,
+            loss=loss,
+            scores=ConformalScores.of(errors, self.loss.error_scale(calibration.risk), calibration.weight),
             timings=self.timings,
         )
+
+    def _bounded_loss(self, observations: Observations, train: Observations, predicted: Array) -> BoundedLoss:
+        """The loss, clipped at what bounds and predictions of the training cells allow.
+
+        A scale that the training cells lie on counts as known only where all cells lie on it.
+        """
+        agrees = (train.bounds, train.bounds_from) == (observations.bounds, observations.bounds_from)
+        source = train.bounds_from if agrees else BoundsSource.SEEN
+        return BoundedLoss(self.loss, train.bounds, source, _range_within(predicted, train.bounds))
 
     @contextmanager
     def _timed(self, stage: str) -> Iterator[None]:
@@ -219,12 +233,6 @@ def _range_within(predicted: Array, bounds: tuple[float, float]) -> tuple[float,
     """The least and the largest prediction, within the bounds."""
     inside = np.clip(predicted, *bounds)
     return float(inside.min()), float(inside.max())
-
-
-def _largest_loss(bounds: tuple[float, float], predicted_range: tuple[float, float]) -> float:
-    """The square of the largest distance from a prediction to a value within the bounds."""
-    (low, high), (least, most) = bounds, predicted_range
-    return max(most - low, high - least) ** 2
 
 
 def support_floor(confidence: ExtendableConfidence, certificate: Certificate, tested: float) -> float:
@@ -289,13 +297,3 @@ def choose_risk(given: object) -> RiskAlgorithm | None:
 def _not_an_algorithm(parameter: str, names: list[str], example: str, given: object) -> InputError:
     valid = f"one of {', '.join(map(repr, names))}, or an object with a fit method such as {example}"
     return invalid_parameter("PartialCompleter", parameter, valid, given)
-
-
-def default_tolerance(observations: Observations) -> float:
-    """Half the variance of the draws: kept entries then explain at least half of it.
-
-    Where a promise is to follow, ``observations`` are the training cells alone.
-    """
-    if observations.variance == 0:
-        raise InputError(f"all observed values equal {observations.values[0]:g}, so a tolerance must be given.")
-    return observations.variance / 2

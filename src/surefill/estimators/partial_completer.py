@@ -23,6 +23,7 @@ from surefill.estimators.matrix_api import complete_rows, fill
 from surefill.estimators.result import PartialCompletion
 from surefill.guarantee.target_weights import AIMS, Aim
 from surefill.loop import ProgressCallback
+from surefill.losses import SquaredError
 
 FEWEST_CELLS = 4
 """One cell to calibrate on, and three to learn from: a row, a column and what they share."""
@@ -54,6 +55,10 @@ class PartialCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
         last two by weights from the chances of being observed.
     propensity : these chances: an m x n array, a function of rows and columns, or None for a product of row and
         column rates; only where ``aim`` needs them.
+    bounds : (low, high), the range values may take, in place of the observations' own; a value outside is refused.
+        Where None and the observations have none, the range is taken from the values: where they lie on a scale such
+        as 1 to 5 it is taken as known, elsewhere errors larger than the training cells allow are clipped in the
+        promise, which says so.
     random_state : seed of everything random; the same seed gives the same result.
     progress : called after each step of the iterative parts.
 
@@ -84,6 +89,7 @@ class PartialCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
         risk: Any = "auto",
         aim: Aim = "observed",
         propensity: Any = None,
+        bounds: tuple[float, float] | None = None,
         random_state: int = 0,
         progress: ProgressCallback | None = None,
     ) -> None:
@@ -94,6 +100,7 @@ class PartialCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
         self.risk = risk
         self.aim = aim
         self.propensity = propensity
+        self.bounds = bounds
         self.random_state = random_state
         self.progress = progress
 
@@ -101,16 +108,17 @@ class PartialCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
         """Fit on :class:`Observations`, an array with NaN holes, or a sparse matrix whose stored entries were seen."""
         self._validate()
         if isinstance(X, Observations):
-            observations = X
+            observations = X if self.bounds is None else X.with_bounds(self.bounds)
             self.n_features_in_ = X.shape[1]
             self.__dict__.pop("feature_names_in_", None)
         else:
-            observations = Observations.from_matrix(self._validate_matrix(X, reset=True))
+            observations = Observations.from_matrix(self._validate_matrix(X, reset=True), self.bounds)
         _require_something_to_learn_from(observations)
         fitting = Fitting(
             completion=choose_completion(self.completion, self.random_state),
             confidences=choose_confidence(self.confidence, observations.shape, self.random_state),
             risk=choose_risk(self.risk),
+            loss=SquaredError(),
             tolerance=None if self.tolerance is None else float(self.tolerance),
             delta=self.delta,
             propensity=self.propensity,
@@ -129,6 +137,8 @@ class PartialCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
             raise invalid_parameter("PartialCompleter", "delta", "a number above 0 and below 1", self.delta)
         if self.aim not in AIMS:
             raise invalid_parameter("PartialCompleter", "aim", "'observed', 'unobserved' or 'all'", self.aim)
+        if self.bounds is not None and not _are_bounds(self.bounds):
+            raise invalid_parameter("PartialCompleter", "bounds", "two numbers, low < high, or None", self.bounds)
         if not is_seed(self.random_state):
             expected = "a whole number of at least 0"
             raise invalid_parameter("PartialCompleter", "random_state", expected, self.random_state)
@@ -219,6 +229,12 @@ class PartialCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
         if i.shape != j.shape or i.ndim != 1:
             raise InputError(f"rows and cols must be of one length, a pair per entry; got {i.shape} and {j.shape}.")
         return i, j
+
+
+def _are_bounds(given: Any) -> bool:
+    """Whether ``given`` is two finite numbers, the first below the second."""
+    two = isinstance(given, tuple | list | np.ndarray) and len(given) == 2 and all(map(is_number, given))
+    return two and bool(-np.inf < given[0] < given[1] < np.inf)
 
 
 def _is_text(index: NDArray[Any]) -> bool:

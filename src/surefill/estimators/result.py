@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
@@ -12,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from surefill.arrays import Array
 from surefill.completion import Completion
 from surefill.confidence import Certificate, ExtendableConfidence, PosteriorConfidence
-from surefill.data import Observations
+from surefill.data import BoundsSource, Observations
 from surefill.errors import invalid_parameter, is_number
 from surefill.guarantee import (
     Calibration,
@@ -25,6 +24,7 @@ from surefill.guarantee import (
     state_guarantee,
 )
 from surefill.guarantee.plan import within
+from surefill.losses import BoundedLoss
 from surefill.notebook import card
 from surefill.plots import View, plot_calibration, plot_confidence, plot_matrix, plot_risk_coverage
 from surefill.registry import storable
@@ -114,9 +114,8 @@ class PartialCompletion:
     plan : what was settled about the kept set before the calibration entries were looked at.
     calibration : the cells that nothing was fitted on: their risks, confidences and losses.
     weights : which entries promise and intervals are aimed at.
-    bounds : the range of values.
-    predicted_range : the least and the largest prediction at a training cell; all predictions are clipped to it, so
-        that no squared error exceeds the square of the distance from one of these to the far bound.
+    loss : what an error costs, the bounds of the values and of the predictions, and the largest loss.
+    scores : how far off the calibration entries were, for intervals.
     timings : seconds spent in each stage.
 
     Examples
@@ -142,8 +141,8 @@ class PartialCompletion:
     plan: SelectionPlan
     calibration: Calibration
     weights: TargetWeights
-    bounds: tuple[float, float]
-    predicted_range: tuple[float, float]
+    loss: BoundedLoss
+    scores: ConformalScores
     timings: dict[str, float]
 
     def __repr__(self) -> str:
@@ -153,10 +152,15 @@ class PartialCompletion:
             f"tolerance {kept.tolerance:.4g}, {'promised' if self.guarantee.promised else 'nothing promised'})"
         )
 
-    @cached_property
-    def scores(self) -> ConformalScores:
-        """How far off the calibration entries were, for intervals."""
-        return ConformalScores.of(self.calibration.loss, self.calibration.risk, self.calibration.weight)
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The range of values: as given, or that of the training cells."""
+        return self.loss.bounds
+
+    @property
+    def predicted_range(self) -> tuple[float, float]:
+        """The least and the largest prediction at a training cell; all predictions are clipped to it."""
+        return self.loss.predicted_range
 
     def answer(self, rows: ArrayLike, cols: ArrayLike) -> Answer:
         """Value, confidence, risk and keep at the pairs (rows[t], cols[t]), the completion asked once per entry."""
@@ -192,10 +196,15 @@ class PartialCompletion:
     def interval_at(
         self, rows: ArrayLike, cols: ArrayLike, level: float
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Lower and upper ends of intervals that hold a new value with probability ``level``, within the bounds."""
+        """Lower and upper ends of intervals that hold a new value with probability ``level``.
+
+        They stay within the bounds, unless no more is known of these than the range seen.
+        """
         answer = self.answer(rows, cols)
-        half = self.scores.half_widths(answer.risk, self.weights.at(rows, cols), level)
-        return np.clip(answer.value - half, *self.bounds), np.clip(answer.value + half, *self.bounds)
+        scale = self.loss.loss.error_scale(answer.risk)
+        half = self.scores.half_widths(scale, self.weights.at(rows, cols), level)
+        ends = (-np.inf, np.inf) if self.loss.bounds_from is BoundsSource.SEEN else self.bounds
+        return np.clip(answer.value - half, *ends), np.clip(answer.value + half, *ends)
 
     def at_tolerance(self, tolerance: float) -> Self:
         """The same completion, confidences and risks with the set kept at another tolerance; nothing is fitted again.
@@ -207,7 +216,7 @@ class PartialCompletion:
             raise invalid_parameter("at_tolerance", "tolerance", "a number above 0", tolerance)
         plan = self.plan.at_tolerance(float(tolerance))
         selection = select(plan, self.calibration)
-        guarantee = state_guarantee(plan, selection, self.weights, self.bounds, asked_later=True)
+        guarantee = state_guarantee(plan, selection, self.weights, self.loss, asked_later=True)
         return replace(self, plan=plan, selection=selection, guarantee=guarantee)
 
     def kept_share(self, n_sampled: int = 200_000, random_state: int = 0) -> float:

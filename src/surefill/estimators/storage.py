@@ -10,10 +10,10 @@ from surefill.estimators.partial_completer import PartialCompleter
 from surefill.estimators.result import PartialCompletion
 from surefill.io.archive import read_archive, write_archive
 
-FORMAT, VERSION = "surefill model", 6
+FORMAT, VERSION = "surefill model", 7
 """Name and version of the file; a change of what is stored raises the version."""
 
-PARAMETERS = ("tolerance", "delta", "completion", "confidence", "risk", "aim", "propensity", "random_state")
+PARAMETERS = ("tolerance", "delta", "completion", "confidence", "risk", "aim", "propensity", "bounds", "random_state")
 
 
 def save(completer: PartialCompleter, path: str | Path) -> None:

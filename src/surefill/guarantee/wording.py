@@ -5,6 +5,7 @@ from __future__ import annotations
 from surefill.guarantee.plan import SelectionPlan
 from surefill.guarantee.selection import Guarantee, Selection
 from surefill.guarantee.target_weights import MarginalPropensity, TargetWeights
+from surefill.losses import BoundedLoss
 
 ASKED_LATER = (
     " This holds for a tolerance settled without looking at the calibration entries; it does not for one picked "
@@ -24,7 +25,7 @@ def state_guarantee(
     plan: SelectionPlan,
     selection: Selection,
     weights: TargetWeights,
-    bounds: tuple[float, float],
+    loss: BoundedLoss,
     asked_later: bool = False,
 ) -> Guarantee:
     """What :func:`surefill.guarantee.selection.select` shows, over which entries, under which conditions.
@@ -34,7 +35,9 @@ def state_guarantee(
     Examples
     --------
     >>> import numpy as np
+    >>> from surefill.data import BoundsSource
     >>> from surefill.guarantee import Calibration, select
+    >>> from surefill.losses import SquaredError
     >>> plan = SelectionPlan(
     ...     tolerance=0.5, delta=0.1, largest_loss=4.0, floor=0.2, n_calibration=200, n_observed=1000,
     ...     reference=np.linspace(0.1, 1.0, 800), reference_share=1.0,
@@ -43,21 +46,24 @@ def state_guarantee(
     >>> risk = rng.uniform(0.1, 1.0, 200)
     >>> calibration = Calibration(risk, np.ones(200), np.minimum(risk * rng.chisquare(1, 200), 4.0), np.ones(200))
     >>> weights = TargetWeights("observed", 0.2, None, 1.0)
-    >>> state_guarantee(plan, select(plan, calibration), weights, bounds=(-1.0, 1.0)).promised
+    >>> loss = BoundedLoss(SquaredError(), (-1.0, 1.0), BoundsSource.GIVEN, (-1.0, 1.0))
+    >>> state_guarantee(plan, select(plan, calibration), weights, loss).promised
     True
     """
-    target, (low, high) = TARGETS[weights.aim], bounds
+    target = TARGETS[weights.aim]
+    clipping = f"{loss.clipping} " if loss.clipping else ""
+    condition = f" and {loss.condition}" if loss.condition else ""
     if selection.empty:
         sentence = f"Nothing is promised, for nothing is kept. {selection.sentence}"
     else:
         sentence = (
             f"With probability at least {1 - plan.delta:g} over the draw of the {plan.n_calibration:,} calibration "
-            f"entries, the mean squared error of the kept set is at most {plan.tolerance:.4g}. No refitting followed: "
-            "the values, risks and confidences given are those of the model that was tested."
+            f"entries, the {loss.loss.mean_name} of the kept set is at most {plan.tolerance:.4g}. {clipping}No "
+            "refitting followed: the values, risks and confidences given are those of the model that was tested."
         ) + (ASKED_LATER if asked_later else "")
     holds_over = (
         f"It holds over {target}, restricted to the kept set, each cell counted once, if cells are observed "
-        f"independently of one another and values lie in [{low:g}, {high:g}]."
+        f"independently of one another{condition}."
     )
     if weights.propensity is not None:
         estimated = isinstance(weights.propensity, MarginalPropensity)
