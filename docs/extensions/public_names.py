@@ -22,7 +22,7 @@ import surefill
 
 MODULES = (
     "completion", "confidence", "coverage", "data", "datasets", "errors", "estimators", "guarantee", "io", "jobs",
-    "loop", "metrics", "online", "report", "risk", "spaces", "stream", "testing", "theory",
+    "loop", "losses", "metrics", "online", "report", "risk", "spaces", "stream", "testing", "theory",
 )  # fmt: skip
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from surefill import confidence as confidence
     from surefill import data as data
     from surefill import datasets as datasets
+    from surefill import losses as losses
     from surefill import metrics as metrics
     from surefill import online as online
     from surefill import theory as theory
@@ -67,7 +68,7 @@ _MODULE_OF = {
 """Where each public name lives; its module is imported when the name is first used, so that ``import surefill`` and
 the command line's help stay quick."""
 
-_MODULES = ("completion", "confidence", "data", "datasets", "metrics", "online", "theory")
+_MODULES = ("completion", "confidence", "data", "datasets", "losses", "metrics", "online", "theory")
 """Modules that people reach as attributes, such as ``sf.completion.SoftImpute``."""
 
 __all__ = sorted([*_MODULE_OF, *_MODULES])

@@ -52,7 +52,7 @@ class CompletedFile:
     columns_read : what the file calls rows, columns and values.
     observed_cells, draws : distinct cells seen, and observations with repeats.
     cells_with_differing_repeats : cells seen more than once with different values; their means were used.
-    bounds, about_bounds : the range of values, and how it is known, in a sentence.
+    bounds, bounds_from, about_bounds : the range of values, how it is known ("given", "scale", "seen"), one sentence.
     kept_share : share of all cells that are kept, estimated where there are many.
     filled_cells : missing cells that are kept, counted while writing.
     held_out_error : mean squared error of the kept calibration entries; None where none are kept.
@@ -83,6 +83,7 @@ class CompletedFile:
     draws: int
     cells_with_differing_repeats: int
     bounds: tuple[float, float]
+    bounds_from: str
     about_bounds: str
     tolerance: float
     delta: float
@@ -269,6 +270,7 @@ def _summary(result: PartialCompletion, observations: Observations, **written: A
         draws=observations.n_draws,
         cells_with_differing_repeats=observations.disagreements,
         bounds=observations.bounds,
+        bounds_from=observations.bounds_from.name.lower(),
         about_bounds=observations.about_bounds,
         tolerance=result.selection.tolerance,
         delta=result.guarantee.delta,

@@ -227,7 +227,13 @@ LOSSES: dict[str, Loss] = {"squared": SquaredError(), "absolute": AbsoluteError(
 
 
 def choose_loss(given: object, of: str = "PartialCompleter") -> Loss:
-    """The loss that the user named or gave."""
+    """The loss that the user named or gave.
+
+    Examples
+    --------
+    >>> choose_loss("absolute").mean_name
+    'mean absolute error'
+    """
     if isinstance(given, str) and given in LOSSES:
         return LOSSES[given]
     if isinstance(given, Loss):

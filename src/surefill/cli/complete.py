@@ -110,9 +110,10 @@ def describe(done: CompletedFile) -> str:
     repeated = f", {repeats:,} of them again" if repeats else ""
     lines = [
         f"Read {done.observed_cells:,} observed cells{repeated} of {done.rows:,} rows and {done.columns:,} "
-        f"columns.{names}",
-        done.about_bounds,
+        f"columns.{names}"
     ]
+    if done.bounds_from != "given":
+        lines.append(done.about_bounds)
     if done.cells_with_differing_repeats:
         count = done.cells_with_differing_repeats
         lines.append(f"{count:,} cells were seen more than once with different values; their means were used.")

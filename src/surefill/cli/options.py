@@ -58,7 +58,7 @@ def several(*options: Callable[[Command], Command]) -> Callable[[Command], Comma
     return decorate
 
 
-def reading_options(bounds: str = "as seen") -> Callable[[Command], Command]:
+def reading_options(bounds: str = "the scale that values lie on, or the range seen") -> Callable[[Command], Command]:
     """How to read a file of observations; ``bounds`` says what is taken where none are given."""
     return several(
         click.option("--row", type=ColumnName(), help="Column with row ids: a name, or a position from 0."),

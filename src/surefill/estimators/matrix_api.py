@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from surefill.arrays import Indices
-from surefill.data import Observations
+from surefill.data import BoundsSource, Observations
 from surefill.errors import InputError
 from surefill.estimators.result import PartialCompletion
 
@@ -72,7 +72,7 @@ def fill(X: Any, result: PartialCompletion, fitted_on: Observations) -> NDArray[
     if not _holds_entries(X):
         untouched: NDArray[Any] | sparse.sparray | sparse.spmatrix = X.copy()
         return untouched
-    observations = Observations.from_matrix(X)
+    observations = _rows_of(X, fitted_on)
     answers = RowAnswers.of(observations, result, fitted_on)
     if sparse.issparse(X):
         return _fill_sparse(X, observations, answers)
@@ -81,6 +81,12 @@ def fill(X: Any, result: PartialCompletion, fitted_on: Observations) -> NDArray[
     value, kept = answers.at(rows, cols)
     filled[rows[kept], cols[kept]] = value[kept]
     return filled
+
+
+def _rows_of(X: Any, fitted_on: Observations) -> Observations:
+    """The entries of other rows; bounds that were given when fitting hold for them, too."""
+    given = fitted_on.bounds_from is BoundsSource.GIVEN
+    return Observations.from_matrix(X, fitted_on.bounds if given else None)
 
 
 def _holds_entries(X: Any) -> bool:
@@ -93,7 +99,7 @@ def complete_rows(X: Any, result: PartialCompletion, fitted_on: Observations) ->
     if sparse.issparse(X):
         raise InputError("predict(X) fills every entry, which sparse rows are too long for: ask predict(rows, cols).")
     rows, cols = np.indices(X.shape).reshape(2, -1)
-    answers = RowAnswers.of(Observations.from_matrix(X), result, fitted_on)
+    answers = RowAnswers.of(_rows_of(X, fitted_on), result, fitted_on)
     return answers.values(rows, cols).reshape(X.shape).astype(X.dtype, copy=False)
 
 
