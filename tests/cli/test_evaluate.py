@@ -36,6 +36,10 @@ def test_a_table_of_orders_and_what_was_promised(ratings, tmp_path):
         assert order in done.output
     assert "conformal width" in done.output
     assert "Fold 3: 0.3 promised" in done.output
+    for way in ("this library", "learn-then-test", "learn-then-test, thinned", "conformal risk control", "SCoRE"):
+        assert f"\n{way} " in done.output
+    assert done.output.count("P(mean loss of the kept > 0.3) <= 0.05") == 5
+    assert "E(mean loss of the kept) <= 0.3" in done.output
     assert picture.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
 
 
@@ -51,6 +55,9 @@ def test_json_holds_the_numbers_of_every_order(ratings):
     assert found["intervals"]["coverage"] == pytest.approx(0.9, abs=0.06)
     assert np.all(np.diff(found["calibration"]["predicted"]) >= 0)
     assert [promise["fold"] for promise in found["promises"]] == [0, 1]
+    kept = [way["kept"] for way in found["ways"]]
+    assert kept[0] == pytest.approx(np.mean([promise["kept"] for promise in found["promises"]]))
+    assert kept[0] > max(kept[1:5]) - 0.02
 
 
 def test_one_fold_only_and_the_same_seed_the_same_answer(ratings):

@@ -13,6 +13,7 @@ from surefill.guarantee.baselines import (
     learn_then_test,
     score_e_values,
     score_selection,
+    thinned,
 )
 
 LARGEST = 4.0
@@ -53,12 +54,14 @@ def test_p_values_are_rarely_small_where_the_mean_is_at_the_bound(n):
         assert np.mean(p <= level) <= level
 
 
-@pytest.mark.parametrize("shifted", [False, True])
-def test_learn_then_test_breaks_its_promise_at_most_as_often_as_said(shifted):
+@pytest.mark.parametrize(("shifted", "thin"), [(False, False), (True, False), (True, True)])
+def test_learn_then_test_breaks_its_promise_at_most_as_often_as_said(shifted, thin):
     rng = np.random.default_rng(1)
     delta, tolerance, broken, kept_some = 0.2, 0.6, 0, 0
-    for _ in range(400):
+    for seed in range(400):
         held_out, candidates, lost = draw(rng, 2000, 4000, shifted)
+        if thin:
+            held_out, candidates = thinned(held_out, candidates, seed)
         kept = learn_then_test(held_out, candidates, tolerance, delta, LARGEST)
         kept_some += bool(kept.any())
         broken += bool(kept.any()) and lost[kept].mean() > tolerance
@@ -129,6 +132,17 @@ def test_weights_of_one_are_no_weights_and_their_scale_does_not_matter():
         np.testing.assert_array_equal(one.kept, other.kept)
 
 
+def test_thinned_cells_are_like_the_candidates():
+    held_out, candidates, _ = draw(np.random.default_rng(7), 40_000, 40_000, shifted=True)
+    sample, same = thinned(held_out, candidates)
+    assert (sample.weight == 1).all()
+    assert (same.weight == 1).all()
+    assert len(sample) == pytest.approx(40_000 * held_out.weight.mean(), rel=0.03)
+    np.testing.assert_allclose(
+        np.quantile(sample.risk, [0.1, 0.5, 0.9]), np.quantile(same.risk, [0.1, 0.5, 0.9]), rtol=0.03
+    )
+
+
 def test_more_tolerance_and_more_delta_keep_as_much_or_more():
     rng = np.random.default_rng(5)
     held_out, candidates, _ = draw(rng, 800, 1000)
@@ -143,13 +157,13 @@ def test_more_tolerance_and_more_delta_keep_as_much_or_more():
         for d in (0.02, 0.1, 0.3, 0.9)
     ]
     assert (np.diff(by_delta, axis=0) >= 0).all()
-    assert by_delta[-1][2] > by_delta[0][2]
+    assert by_delta[-1][3] > by_delta[0][3]
 
 
 def test_without_candidates_or_held_out_cells_nothing_is_kept():
     held_out, candidates, _ = draw(np.random.default_rng(6), 400, 300)
     kwargs = {"tolerance": 0.6, "delta": 0.1, "largest_loss": LARGEST}
     nobody = Candidates(np.empty(0), np.empty(0))
-    assert [found.share for found in compare_baselines(held_out, nobody, **kwargs)] == [0.0] * 5
+    assert [found.share for found in compare_baselines(held_out, nobody, **kwargs)] == [0.0] * 6
     nothing = HeldOut(np.empty(0), np.empty(0), np.empty(0))
     assert not any(found.kept.any() for found in compare_baselines(nothing, candidates, **kwargs))

@@ -40,7 +40,8 @@ def evaluate(file: Path, by: str, only: tuple[int, ...], output: Path | None, as
     Every order ranks the same predictions. The table has, for each, the mean squared error of the tenth and the half
     that it trusts most, the area under its risk-coverage curve (0 for the order by the errors themselves, 1 for a
     random one), and the share of entries that it could keep at the tolerance if it knew where to stop. Below it is what
-    was promised without knowing, and what came of it.
+    was promised without knowing, and what came of it; and what other ways to choose the kept set would keep, in the
+    same order of risks. Some make the same promise, some a weaker one.
 
     \b
     Examples:
@@ -97,4 +98,10 @@ def describe(summary: dict[str, Any]) -> str:
         error = "none" if fold["error"] is None else f"{fold['error']:.4g}"
         promise = f"{summary['tolerance']:.4g} promised" if fold["promised"] else "nothing promised"
         lines.append(f"Fold {fold['fold']}: {promise}, {fold['kept']:.1%} kept, mean squared error {error}.")
-    return "\n".join(lines)
+    return "\n".join([*lines, "", *describe_ways(summary["ways"])])
+
+
+def describe_ways(ways: list[dict[str, Any]]) -> list[str]:
+    """A line for each way to choose a kept set: what it keeps, and what it promises of that."""
+    lines = [f"{way['name']:28}{way['kept']:8.1%}  {way['promise']}" for way in ways]
+    return [f"{'chosen by':28}{'kept':>8}  promise", *lines]

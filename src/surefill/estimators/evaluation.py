@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,11 +16,18 @@ from surefill.confidence.posterior import PosteriorConfidence
 from surefill.data import Observations
 from surefill.errors import InputError
 from surefill.estimators.partial_completer import PartialCompleter
+from surefill.estimators.result import PartialCompletion
+from surefill.guarantee import BaselineOutcome, Candidates, HeldOut, compare_baselines
+from surefill.guarantee.plan import within
 from surefill.loop import ProgressCallback
 from surefill.losses import SquaredError
+from surefill.spaces.confidence_matrix import some_cells
 
 LEVEL = 0.9
 """Probability that intervals are asked for."""
+
+CANDIDATES = 50_000
+"""Cells drawn to compare what is kept of those that were not observed: the error of a share is below half a percent."""
 
 ENSEMBLE = 5
 """Members of the ensemble whose variance is one of the orders: five is the usual small ensemble."""
@@ -28,12 +35,22 @@ ENSEMBLE = 5
 
 @dataclass(frozen=True, eq=False)
 class FoldOutcome:
-    """What was promised for one fold, and what came of it."""
+    """What was promised for one fold, and what came of it; ``ways`` are this and other ways to choose the kept set."""
 
     fold: int
     promised: bool
     kept: float
     error: float | None
+    ways: tuple[Way, ...]
+
+
+@dataclass(frozen=True)
+class Way:
+    """A way to choose a kept set, what it promises, and the share that it keeps of the entries that this is about."""
+
+    name: str
+    promise: str
+    kept: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,8 +88,17 @@ class Evaluation:
                 "coverage": metrics.interval_coverage(self.values, self.low, self.high),
                 "width": metrics.interval_width(self.low, self.high),
             },
-            "promises": [vars(outcome) for outcome in self.outcomes],
+            "promises": [
+                {"fold": each.fold, "promised": each.promised, "kept": each.kept, "error": each.error}
+                for each in self.outcomes
+            ],
+            "ways": self._ways(),
         }
+
+    def _ways(self) -> list[dict[str, Any]]:
+        """Each way, with the mean over folds of the share that it keeps."""
+        by_fold = zip(*(outcome.ways for outcome in self.outcomes), strict=True)
+        return [asdict(replace(ways[0], kept=float(np.mean([way.kept for way in ways])))) for ways in by_fold]
 
     def _of_order(self, score: Array) -> dict[str, float]:
         ranked = self.losses[np.argsort(score, kind="stable")]
@@ -122,7 +148,8 @@ def _one_fold(
     losses, kept = test.squared_errors(completer.predict(i, j)), completer.keep(i, j)
     low, high = completer.predict_interval(i, j, LEVEL)
     error = float(losses[kept].mean()) if kept.any() else None
-    outcome = FoldOutcome(fold, completer.result_.guarantee.promised, float(kept.mean()), error)
+    promised, ways = completer.result_.guarantee.promised, _ways(completer.result_, train, i, j)
+    outcome = FoldOutcome(fold, promised, float(kept.mean()), error, ways)
     columns = {"losses": losses, "values": test.values, "low": low, "high": high}
     columns |= {
         "risk": completer.predict_risk(i, j),
@@ -130,6 +157,41 @@ def _one_fold(
         "interval": high - low,
     }
     return columns | _baselines(train, i, j, completer.random_state), outcome
+
+
+def _ways(result: PartialCompletion, train: Observations, i: NDArray[Any], j: NDArray[Any]) -> tuple[Way, ...]:
+    """What is kept by this library and by others, of the entries held out or of entries that were not observed.
+
+    Which of the two is as the promise is aimed: other ways need candidates drawn as it says.
+    """
+    if result.weights.aim != "observed":
+        i, j = some_cells(train.shape, CANDIDATES)
+        i, j = i[unseen := train.find(i, j) < 0], j[unseen]
+    others = baselines_at(result, i, j)
+    ours = Way("this library", others[0].promise, float(result.keeps(i, j).mean()))
+    return (ours, *(Way(way.name, way.promise, way.share) for way in others))
+
+
+def baselines_at(result: PartialCompletion, rows: ArrayLike, cols: ArrayLike) -> tuple[BaselineOutcome, ...]:
+    """What other ways to choose a set keep of some cells, by the same risks, floor, weights and calibration cells."""
+    seen, floor = result.calibration, result.selection.floor
+    answer = result.answer(rows, cols)
+    tested, supported = (within(0.0, confidence, 0.0, floor) for confidence in (seen.confidence, answer.confidence))
+    found = compare_baselines(
+        HeldOut(seen.risk[tested], seen.loss[tested], seen.weight[tested]),
+        Candidates(answer.risk[supported], result.weights.at(rows, cols)[supported]),
+        tolerance=result.plan.tolerance,
+        delta=result.plan.delta,
+        largest_loss=result.plan.largest_loss,
+    )
+    return tuple(replace(way, kept=_among(supported, way.kept)) for way in found)
+
+
+def _among(which: NDArray[np.bool_], chosen: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """``chosen`` of those that ``which`` names, as a choice from all."""
+    whole = np.zeros(len(which), dtype=bool)
+    whole[which] = chosen
+    return whole
 
 
 def _baselines(train: Observations, i: NDArray[Any], j: NDArray[Any], random_state: int) -> dict[str, Array]:

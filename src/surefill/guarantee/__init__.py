@@ -10,6 +10,7 @@ from surefill.guarantee.baselines import (
     learn_then_test,
     score_e_values,
     score_selection,
+    thinned,
 )
 from surefill.guarantee.intervals import ConformalScores
 from surefill.guarantee.plan import SelectionPlan
@@ -66,4 +67,5 @@ __all__ = [
     "score_selection",
     "select",
     "state_guarantee",
+    "thinned",
 ]

@@ -19,7 +19,7 @@ prediction under covariate shift" (2019); Bai, Jin, "Conformal selective predict
 from surefill.guarantee.baselines.cells import Candidates, HeldOut
 from surefill.guarantee.baselines.comparison import BaselineOutcome, compare_baselines
 from surefill.guarantee.baselines.conformal import conformal_risk_control
-from surefill.guarantee.baselines.learn_then_test import hoeffding_bentkus, learn_then_test
+from surefill.guarantee.baselines.learn_then_test import hoeffding_bentkus, learn_then_test, thinned
 from surefill.guarantee.baselines.score import score_e_values, score_selection
 
 __all__ = [
@@ -32,4 +32,5 @@ __all__ = [
     "learn_then_test",
     "score_e_values",
     "score_selection",
+    "thinned",
 ]
