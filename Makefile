@@ -17,8 +17,11 @@ test: lint docs  ## what CI runs: lint, types, layers, tests with warnings as er
 	$(BIN)/python -m pytest -q -n 2 tests
 	$(BIN)/python -m pytest -q --doctest-modules src
 
-test-validity: setup  ## how often the promise is broken: 500 draws in each of six settings, about ten minutes on two cores
+test-validity: setup  ## how often promises are broken: on known truths, by chances and values, on real tables; about two hours on two cores, resumable
 	$(BIN)/python benchmarks/validity.py --draws 500 --jobs 2
+	$(BIN)/python benchmarks/filled.py --draws 200 --jobs 2 --log build/filled.jsonl
+	$(BIN)/python benchmarks/filled_leaning.py --draws 50 --jobs 2 --log build/filled_leaning.jsonl
+	$(BIN)/python benchmarks/filled_real.py --seeds 10
 
 test-processors: setup  ## the numerical tests under other kernels, threads and perturbed draws: some minutes for each of a dozen settings
 	$(BIN)/python tests/processors.py

@@ -140,6 +140,8 @@ def run(settings, n_draws, jobs, path):
     done = {(line["setting"], line["seed"]) for line in read_log(path)}
     todo = [(s, seed) for seed in range(n_draws) for s in settings if (s.name, seed) not in done]
     os.environ.update(dict.fromkeys(ONE_THREAD, "1"))
+    if path.exists() and not path.read_text().endswith("\n"):
+        path.write_text(path.read_text() + "\n")
     with path.open("a") as log, ProcessPoolExecutor(jobs, get_context("spawn")) as pool:
         for finished in as_completed([pool.submit(run_draw, *each) for each in todo]):
             log.write(json.dumps(finished.result()) + "\n")
@@ -175,10 +177,10 @@ HEAD = "".join(f"{name:>8}" for name in ("draws", "empty", "broken", "err/tol", 
 
 
 def print_known(summaries):
-    print(f"{'setting':26}{'tol':>5}{HEAD}")
+    print(f"{'setting':32}{'tol':>5}{HEAD}")
     for (name, tolerance), s in summaries.items():
         print(
-            f"{name:26}{tolerance:5g}{s['draws']:8d}{1 - s['promised'] / s['draws']:8.0%}{s['broken']:8.1%}"
+            f"{name:32}{tolerance:5g}{s['draws']:8d}{1 - s['promised'] / s['draws']:8.0%}{s['broken']:8.1%}"
             f"{s['error']:8.2f}{s['filled']:8.1%}{s['oracle']:8.1%}{s['of_oracle']:8.0%}{s['oracle_of_all']:8.1%}"
         )
 
@@ -188,10 +190,10 @@ def print_others(summaries):
     print(
         "\nFilled share, and in brackets how often the tolerance was exceeded; (own): at a weaker promise of their own"
     )
-    print(f"{'setting':26}{'tol':>5}{'ours':>8}" + "".join(f"{name:>30}" for name in names))
+    print(f"{'setting':32}{'tol':>5}{'ours':>8}" + "".join(f"{name:>30}" for name in names))
     for (name, tolerance), s in summaries.items():
         cells = (f"{s['others'][other]['filled']:.1%} ({s['others'][other]['broken']:.0%})" for other in names)
-        print(f"{name:26}{tolerance:5g}{s['filled']:8.1%}" + "".join(f"{cell:>30}" for cell in cells))
+        print(f"{name:32}{tolerance:5g}{s['filled']:8.1%}" + "".join(f"{cell:>30}" for cell in cells))
 
 
 def failures(summaries):
@@ -211,23 +213,37 @@ def failures(summaries):
         yield f"10% more than the best of the other ways is filled in {np.mean(gains):.0%} of the settings only."
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--draws", type=int, default=200)
+def study(settings, n_draws, jobs, path):
+    """Run what the log lacks; for each setting and tolerance, what all draws came to."""
+    run(settings, n_draws, jobs, path)
+    lines = [line for line in read_log(path) if line["seed"] < n_draws]
+    by_setting = {setting.name: [line for line in lines if line["setting"] == setting.name] for setting in settings}
+    return {(name, part): summarise(found, part) for name, found in by_setting.items() for part in TOLERANCES}
+
+
+def parsed(description, draws, settings):
+    """Options that all studies with a log have, and the settings asked for."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--draws", type=int, default=draws)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--log", type=Path, default=Path("build/filled.jsonl"))
-    parser.add_argument("--only", nargs="*", choices=[setting.name for setting in KNOWN])
+    parser.add_argument("--only", nargs="*", choices=[setting.name for setting in settings])
     options = parser.parse_args()
-    chosen = [setting for setting in KNOWN if not options.only or setting.name in options.only]
-    run(chosen, options.draws, options.jobs, options.log)
-    lines = [line for line in read_log(options.log) if line["seed"] < options.draws]
-    by_setting = {setting.name: [line for line in lines if line["setting"] == setting.name] for setting in chosen}
-    summaries = {(name, part): summarise(found, part) for name, found in by_setting.items() for part in TOLERANCES}
-    print_known(summaries)
-    print_others(summaries)
-    failed = list(failures(summaries))
+    return options, [setting for setting in settings if not options.only or setting.name in options.only]
+
+
+def conclude(failed):
+    """Print what was not shown; the exit code."""
     print("\n" + "\n".join(failed or ["All that had to be shown was."]))
     return int(bool(failed))
+
+
+def main() -> int:
+    options, chosen = parsed(__doc__, 200, KNOWN)
+    summaries = study(chosen, options.draws, options.jobs, options.log)
+    print_known(summaries)
+    print_others(summaries)
+    return conclude(list(failures(summaries)))
 
 
 if __name__ == "__main__":
