@@ -14,7 +14,7 @@ from filled import Setting, parsed, print_known, study
 from filled_tables import LEANINGS
 
 FACTORS = (1.2, 1.5, 2.0, 3.0)
-TABLES = (("jester", 0.25, 0.4), ("digits", 0.25, 0.4), ("rank_3", 0.15, 0.4))
+TABLES = (("jester", 0.25, 0.4), ("digits", 0.25, 0.4), ("long_tailed", 0.08, 0.6))
 SETTINGS = [
     *(Setting(*table) for table in TABLES),
     *(Setting(*table, factor, direction) for table in TABLES for direction in LEANINGS for factor in FACTORS),
