@@ -7,6 +7,7 @@ from surefill.guarantee.propensity import (
     CalibratedPropensity,
     FactorPropensity,
     GivenPropensity,
+    InteractionScaling,
     MarginalPropensity,
     calibrate,
     calibration,
@@ -114,8 +115,9 @@ def test_chances_of_1_are_allowed(patterns):
 def test_a_stored_propensity_answers_the_same(patterns, kind, tmp_path):
     rng = np.random.default_rng(6)
     first, second = (patterns.observed(part) for part in patterns.halves(rng, np.full((60, 50), 0.3), SHARE))
-    factors = FactorPropensity(rng.standard_normal((60, 3)), rng.standard_normal((50, 3)))
-    model = MarginalPropensity.of(first, SHARE) if kind == "marginal" else factors
+    margins, scaling = MarginalPropensity.of(first, SHARE), InteractionScaling(np.array([0, 1.0, 1.0, 0, 0]), -2.0, 1.0)
+    factors = FactorPropensity(margins, rng.standard_normal((60, 3)), rng.standard_normal((50, 3)), scaling)
+    model = margins if kind == "marginal" else factors
     found = calibrate(model, first, second, SHARE)
     write_archive(tmp_path / "chances", "chances", 1, found)
     again = read_archive(tmp_path / "chances", "chances", 1, lambda tree: tree)

@@ -6,9 +6,9 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 from surefill import Observations
-from surefill.guarantee.propensity import FactorPropensity, MarginalPropensity, fit_propensity
+from surefill.guarantee.propensity import FactorPropensity, InteractionScaling, MarginalPropensity, fit_propensity
 from surefill.guarantee.propensity.cell_sample import CellSample, CellSampler
-from surefill.guarantee.propensity.choice import _scaling
+from surefill.guarantee.propensity.choice import _coefficients
 from surefill.guarantee.propensity.factors import BIAS_PENALTY, Contrast, factor_path, random_start
 
 SHARE = 0.7
@@ -53,7 +53,9 @@ def test_sweeps_end_where_no_direction_improves_the_penalised_likelihood(pattern
     contrast = contrast_of(patterns, rng.random(shape) < patterns.blocks(rng, shape, 0.4), rng)
     (found,) = factor_path(contrast, [penalty], [400], random_start(shape, rng))
     width = found.rows.shape[1]
-    weights = np.array([BIAS_PENALTY] + [penalty] * (width - 1))
+    sizes = [np.bincount(lines, minlength=k) for lines, k in zip((contrast.rows, contrast.cols), shape, strict=True)]
+    relative = np.concatenate([np.sqrt(size / size.mean()) for size in sizes])
+    weights = np.c_[np.full(sum(shape), BIAS_PENALTY), np.repeat(penalty * relative[:, None], width - 1, axis=1)]
 
     def loss(x):
         rows, cols = np.split(x.reshape(-1, width), [shape[0]])
@@ -79,7 +81,8 @@ def test_a_sample_of_unobserved_cells_and_all_of_them_agree(patterns):
     low = MarginalPropensity(right.row_logit - np.log(2), right.col_logit)
     sampled = Contrast.of(seen, low, 1.0, 1.0, rng)
     assert len(sampled.rows) < 0.1 * shape[0] * shape[1]
-    assert _scaling(sampled, None)[0] == pytest.approx(np.log(2), abs=4 * np.sqrt(1.4 / len(seen)))
+    constant = _coefficients(sampled, np.ones((len(sampled.rows), 1)))[0]
+    assert constant == pytest.approx(np.log(2), abs=4 * np.sqrt(1.4 / len(seen)))
 
 
 @pytest.mark.parametrize("density", [0.05, 0.3])
@@ -130,9 +133,20 @@ def test_a_cells_own_location_does_not_decide_its_chance(patterns):
     assert logits[first].mean() - logits[neither].mean() > 20 * error
 
 
-def test_chances_are_the_logistic_function_of_margins_and_factors():
+def test_chances_are_the_logistic_function_of_margins_and_scaled_interactions():
     rng = np.random.default_rng(7)
-    model = FactorPropensity(rng.standard_normal((4, 3)), rng.standard_normal((5, 3)))
-    logits = model.rows[:, :1] + model.cols[:, 0] + model.rows[:, 1:] @ model.cols[:, 1:].T
+    margins = MarginalPropensity(rng.standard_normal(4), rng.standard_normal(5))
+    scaling = InteractionScaling(np.array([0.1, 0.8, 1.2, -0.2, 0.1]), low=-1.0, high=0.5)
+    model = FactorPropensity(margins, rng.standard_normal((4, 3)), rng.standard_normal((5, 3)), scaling)
+    g, x = np.add.outer(margins.row_logit, margins.col_logit), model.rows[:, 1:] @ model.cols[:, 1:].T
+    x += model.rows[:, :1] + model.cols[:, 0]
     rows, cols = np.indices((4, 5))
-    np.testing.assert_allclose(model.at(rows, cols), np.minimum(expit(logits), 0.95), rtol=1e-12)
+    expected = expit(g + scaling.features(g, x) @ scaling.coefficients)
+    assert (x < 0).any()
+    assert (x > 0).any()
+    np.testing.assert_allclose(model.at(rows, cols), np.minimum(expected, 0.95), rtol=1e-12)
+
+
+def test_a_slope_is_never_negative():
+    scaling = InteractionScaling(np.array([0.0, 0.5, 0.5, 1.0, 1.0]), low=-3.0, high=0.0)
+    np.testing.assert_array_equal(scaling.of(np.array([-3.0, 0.0]), np.array([2.0, 2.0])), [0.0, 1.0])

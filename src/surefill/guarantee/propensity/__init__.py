@@ -3,7 +3,7 @@
 from surefill.guarantee.propensity.base import MOST_LIKELY, GivenPropensity, Propensity, PropensityFunction
 from surefill.guarantee.propensity.calibration import CalibratedPropensity, PropensityMisfit, calibrate
 from surefill.guarantee.propensity.choice import AIMS, Aim, choose_propensity, fit_propensity
-from surefill.guarantee.propensity.factors import FactorPropensity
+from surefill.guarantee.propensity.factors import FactorPropensity, InteractionScaling
 from surefill.guarantee.propensity.marginal import MarginalPropensity
 
 __all__ = [
@@ -13,6 +13,7 @@ __all__ = [
     "CalibratedPropensity",
     "FactorPropensity",
     "GivenPropensity",
+    "InteractionScaling",
     "MarginalPropensity",
     "Propensity",
     "PropensityFunction",

@@ -11,9 +11,15 @@ from surefill.arrays import Array
 from surefill.data import Observations, split_entries
 from surefill.errors import InputError
 from surefill.guarantee.propensity.base import GivenPropensity, Propensity, PropensityFunction
-from surefill.guarantee.propensity.factors import Contrast, FactorPropensity, factor_path, random_start
+from surefill.guarantee.propensity.factors import (
+    Contrast,
+    FactorPropensity,
+    Interactions,
+    InteractionScaling,
+    factor_path,
+    random_start,
+)
 from surefill.guarantee.propensity.marginal import MarginalPropensity
-from surefill.kernels.least_squares import biased_products
 
 Aim = Literal["observed", "unobserved", "all"]
 AIMS = ("observed", "unobserved", "all")
@@ -37,8 +43,17 @@ PENALTIES = [8.0, 8 / 2**0.5, 4.0, 8 / 2**1.5]
 SWEEPS = [4, 2, 2, 2]
 """Each penalty starts where the one before it ended."""
 
-NEWTON_STEPS = 8
-"""For the two numbers by which interactions are scaled; they are settled to 1e-6 after five."""
+MIDDLE = 0.98
+"""Slopes change between the 2% and the 98% point of the held-out cells' marginal log odds, and no further."""
+
+NEWTON_STEPS = 12
+"""For the five numbers by which interactions are scaled; they are settled to 1e-6 after eight."""
+
+LONGEST_STEP = 1.0
+"""Largest change of each in one step."""
+
+LEAST_INFORMATION = 1e-3
+"""Precision of a prior at 0 for them: less than one cell's, and enough where no interaction was found."""
 
 
 def fit_propensity(locations: Observations, share: float, random_state: int = 0) -> Propensity:
@@ -66,29 +81,20 @@ def fit_propensity(locations: Observations, share: float, random_state: int = 0)
     contrast = Contrast.of(locations, marginal, share, share, rng)
     # In proportion to the cells, so that factors are shrunk as they were when their slope was found.
     penalty = trial.penalty * len(locations) / trial.n_cells
-    (factors,) = factor_path(contrast, [penalty], [SWEEPS[-1]], trial.factors)
-    return trial.on_top_of(marginal, factors)
+    ((rows, cols),) = factor_path(contrast, [penalty], [SWEEPS[-1]], trial.interactions)
+    return FactorPropensity(marginal, rows, cols, trial.scaling)
 
 
 @dataclass(frozen=True, eq=False)
 class _Trial:
-    """Factors fitted without the held-out locations, and what they gained on these over the margins alone."""
+    """Interactions fitted without the held-out locations, and what they gained on these over the margins alone."""
 
-    factors: FactorPropensity
+    interactions: Interactions
     n_cells: int
     penalty: float
-    constant: float
-    slope: float
+    scaling: InteractionScaling
     gain: float
     standard_error: float
-
-    def on_top_of(self, marginal: MarginalPropensity, factors: FactorPropensity) -> FactorPropensity:
-        """logit p = a_i + b_j + c + slope (alpha_i + beta_j + <u_i, v_j>), the constant and slope as held out."""
-        rows, cols = self.slope * factors.rows, factors.cols.copy()
-        cols[:, 0] *= self.slope
-        rows[:, 0] += marginal.row_logit + self.constant
-        cols[:, 0] += marginal.col_logit
-        return FactorPropensity(rows, cols)
 
 
 def _best_trial(locations: Observations, share: float, rng: np.random.Generator) -> _Trial:
@@ -99,15 +105,18 @@ def _best_trial(locations: Observations, share: float, rng: np.random.Generator)
     marginal = MarginalPropensity.of(train, looked_at)
     contrast = Contrast.of(train, marginal, looked_at, looked_at, rng)
     unseen = Contrast.of(held_out, marginal, share - looked_at, share, rng, train)
-    margins_alone = unseen.log_likelihood(unseen.base + _scaling(unseen, None)[0])
+    constant = np.ones((len(unseen.rows), 1))
+    margins_alone = unseen.log_likelihood(unseen.base + constant @ _coefficients(unseen, constant))
+    low, high = np.quantile(unseen.base[unseen.found > 0], [1 - MIDDLE, MIDDLE])
     best: _Trial | None = None
     path = factor_path(contrast, PENALTIES, SWEEPS, random_start(locations.shape, rng))
-    for penalty, factors in zip(PENALTIES, path, strict=False):
-        interaction = biased_products(factors.rows, factors.cols, unseen.rows, unseen.cols)
-        constant, slope = _scaling(unseen, interaction)
-        better = unseen.log_likelihood(unseen.base + constant + slope * interaction) - margins_alone
+    for penalty, interactions in zip(PENALTIES, path, strict=False):
+        x = interactions.at(unseen.rows, unseen.cols)
+        features = InteractionScaling(np.zeros(5), float(low), float(high)).features(unseen.base, x)
+        scaling = InteractionScaling(_coefficients(unseen, features), float(low), float(high))
+        better = unseen.log_likelihood(unseen.base + scaling.of(unseen.base, x)) - margins_alone
         error = float(better.std() * np.sqrt(len(better)))
-        trial = _Trial(factors, len(train), penalty, constant, slope, float(better.sum()), error)
+        trial = _Trial(interactions, len(train), penalty, scaling, float(better.sum()), error)
         if best is not None and trial.gain < best.gain:
             break
         best = trial
@@ -115,19 +124,17 @@ def _best_trial(locations: Observations, share: float, rng: np.random.Generator)
     return best
 
 
-def _scaling(unseen: Contrast, interaction: Array | None) -> tuple[float, float]:
-    """(c, slope): base + c + slope interaction is likeliest on the held-out locations; slope 0 without interaction.
+def _coefficients(unseen: Contrast, features: Array) -> Array:
+    """The coefficients with which base + features coefficients is likeliest on the held-out locations.
 
-    Factors that fit their own cells too well have a slope below 1 on others.
+    Interactions that fit their own cells too well have slopes below 1 on others.
     """
-    features = np.ones((len(unseen.rows), 1))
-    if interaction is not None and np.ptp(interaction) > 0:
-        features = np.column_stack([features[:, 0], interaction])
-    solution = np.zeros(features.shape[1])
+    solution, ridge = np.zeros(features.shape[1]), LEAST_INFORMATION * np.eye(features.shape[1])
     for _ in range(NEWTON_STEPS):
         first, second = unseen.derivatives(unseen.base + features @ solution)
-        solution += np.linalg.solve((features.T * second) @ features, features.T @ first)
-    return float(solution[0]), float(solution[1]) if len(solution) > 1 else 0.0
+        step = np.linalg.solve((features.T * second) @ features + ridge, features.T @ first - ridge @ solution)
+        solution += np.clip(step, -LONGEST_STEP, LONGEST_STEP)
+    return solution
 
 
 def choose_propensity(given: Any, aim: Aim, train: Observations, held_out_share: float) -> Propensity | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,7 +20,7 @@ from surefill.parallel import over_ranges
 from surefill.registry import storable
 
 RANK = 6
-"""Factors. On MovieLens 100K 4, 6, 10 and 16 gain .31, .31, .29 and .27 nats per held-out cell: the penalty decides."""
+"""Factors. On MovieLens 100K 4, 6, 10 and 16 gain .31, .31, .29 and .27 nats per held-out location."""
 
 DRAWS = 3
 """Unobserved cells drawn per observed one: an estimate's variance is 1 + 1/3 times that with all of them."""
@@ -36,26 +37,79 @@ LEAST_CURVATURE = 0.02
 
 @storable
 @dataclass(frozen=True, eq=False)
-class FactorPropensity:
-    """logit p_ij = a_i + b_j + <u_i, v_j>, capped at p = 0.95.
+class InteractionScaling:
+    """phi(g, x) = c + k(g) x: how much of an interaction x to believe where margins alone say log odds g.
 
-    The lines of ``rows`` are (a_i, u_i), those of ``cols`` (b_j, v_j).
+    k(g) = k_0 + k_1 (g - high), not below 0, g clipped to [low, high], with coefficients of its own for x < 0 and for
+    x > 0: ``coefficients`` are (c, k_0-, k_0+, k_1-, k_1+). Factors of rare rows and columns are shrunk the most, and
+    what is left of their interactions stands for more.
 
     Examples
     --------
     >>> import numpy as np
-    >>> FactorPropensity(np.array([[0.5, 1.0]]), np.array([[-0.5, 0.0], [-0.5, -2.0]])).at([0, 0], [0, 1])
+    >>> scaling = InteractionScaling(np.array([0.0, 1.0, 0.5, 0.0, -0.1]), low=-5.0, high=0.0)
+    >>> scaling.of(np.array([0.0, 0.0, -5.0]), np.array([-2.0, 2.0, 2.0]))
+    array([-2.,  1.,  2.])
+    """
+
+    coefficients: Array
+    low: float
+    high: float
+
+    def features(self, g: Array, x: Array) -> Array:
+        """The columns of which phi is a combination, where k is not below 0."""
+        away, below, above = np.clip(g, self.low, self.high) - self.high, np.minimum(x, 0), np.maximum(x, 0)
+        return np.stack([np.ones_like(x), below, above, away * below, away * above], axis=-1)
+
+    def of(self, g: Array, x: Array) -> Array:
+        """phi at each pair."""
+        c, *slopes = self.coefficients
+        away, positive = np.clip(g, self.low, self.high) - self.high, x > 0
+        k = np.where(positive, slopes[1], slopes[0]) + np.where(positive, slopes[3], slopes[2]) * away
+        return np.asarray(c + np.maximum(k, 0) * x)
+
+
+@storable
+@dataclass(frozen=True, eq=False)
+class FactorPropensity:
+    """logit p_ij = g_ij + phi(g_ij, x_ij), capped at p = 0.95.
+
+        g_ij = a_i + b_j of the marginal model,   x_ij = alpha_i + beta_j + <u_i, v_j>
+
+    phi is a :class:`InteractionScaling`. The lines of ``rows`` are (alpha_i, u_i), those of ``cols`` (beta_j, v_j).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> margins = MarginalPropensity(np.zeros(1), np.zeros(2))
+    >>> factors = np.array([[0.0, 1.0]]), np.array([[0.0, 0.0], [0.0, -2.0]])
+    >>> scaling = InteractionScaling(np.array([0.0, 1.0, 1.0, 0.0, 0.0]), low=-1.0, high=1.0)
+    >>> FactorPropensity(margins, *factors, scaling).at([0, 0], [0, 1])
     array([0.5       , 0.11920292])
     """
 
+    marginal: MarginalPropensity
     rows: Array
     cols: Array
+    scaling: InteractionScaling
 
     def at(self, rows: ArrayLike, cols: ArrayLike) -> Array:
         """Probabilities at the cells (rows[t], cols[t])."""
         i, j = np.broadcast_arrays(np.asarray(rows), np.asarray(cols))
-        logits = biased_products(self.rows, self.cols, i.ravel(), j.ravel()).reshape(i.shape)
-        return np.asarray(np.minimum(expit(logits), MOST_LIKELY))
+        x = biased_products(self.rows, self.cols, i.ravel(), j.ravel()).reshape(i.shape)
+        g = self.marginal.logit_at(i, j)
+        return np.asarray(np.minimum(expit(g + self.scaling.of(g, x)), MOST_LIKELY))
+
+
+class Interactions(NamedTuple):
+    """x_ij = alpha_i + beta_j + <u_i, v_j>: lines (alpha_i, u_i) and (beta_j, v_j)."""
+
+    rows: Array
+    cols: Array
+
+    def at(self, rows: Indices, cols: Indices) -> Array:
+        """x at the cells (rows[t], cols[t])."""
+        return biased_products(self.rows, self.cols, rows, cols)
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,12 +179,13 @@ def factor_path(
     contrast: Contrast,
     penalties: list[float],
     sweeps: list[int],
-    start: FactorPropensity,
-) -> Iterator[FactorPropensity]:
+    start: Interactions,
+) -> Iterator[Interactions]:
     """Interactions on top of the margins, alpha_i + beta_j + <u_i, v_j>, for one penalty after the other.
 
-    Each maximises log likelihood - penalty (|U|^2 + |V|^2) / 2 - 16 (|alpha|^2 + |beta|^2) / 2, the first two a penalty
-    times the trace norm of U V', by weighted least squares for all rows, then all columns. O(N rank^2) per sweep.
+    Each maximises log likelihood - penalty (sum_i f_i |u_i|^2 + sum_j g_j |v_j|^2) / 2 - 16 (|alpha|^2 + |beta|^2) / 2,
+    f and g the roots of the lines' numbers of cells over their mean (a weighted trace norm, Salakhutdinov and Srebro
+    2010), by weighted least squares for all rows, then all columns. O(N rank^2) per sweep.
     """
     by_row = _Lines.of(contrast, contrast.rows, contrast.cols)
     by_col = _Lines.of(contrast, contrast.cols, contrast.rows)
@@ -139,14 +194,14 @@ def factor_path(
         for _ in range(n_sweeps):
             rows = by_row.newton(rows, cols, penalty)
             cols = by_col.newton(cols, rows, penalty)
-        yield FactorPropensity(rows, cols)
+        yield Interactions(rows, cols)
 
 
-def random_start(shape: tuple[int, int], rng: np.random.Generator) -> FactorPropensity:
+def random_start(shape: tuple[int, int], rng: np.random.Generator) -> Interactions:
     """Small random factors, and no change of the margins."""
     rows, cols = (START * rng.standard_normal((lines, RANK + 1)) for lines in shape)
     rows[:, 0] = cols[:, 0] = 0.0
-    return FactorPropensity(rows, cols)
+    return Interactions(rows, cols)
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,7 +232,8 @@ class _Lines:
         features = fixed.copy()
         features[:, 0] = 1.0
         n_groups, k = len(self.groups), own.shape[1]
-        penalties = np.full((n_groups, k), penalty)
+        sizes = self.groups.sizes / self.groups.sizes.mean()
+        penalties = np.repeat(penalty * np.sqrt(sizes)[:, None], k, axis=1)
         penalties[:, 0] = BIAS_PENALTY
         solution, value, starts = np.zeros((n_groups, k)), np.empty(n_groups), self.groups.starts
         tables = target, weight, features, penalties, np.zeros((k, k)), np.zeros((n_groups, k)), solution, value
