@@ -194,8 +194,8 @@ def print_known(summaries):
 def print_others(summaries):
     names = list(next(iter(summaries.values()))["others"])
     print(
-        "\nFilled share and, in brackets, how often the tolerance was exceeded. LTT is learn-then-test, CRC conformal risk "
-        "control;\n'own' is at a weaker promise of their own, the others at ours."
+        "\nFilled share and, in brackets, how often the tolerance was exceeded. LTT is learn-then-test, CRC conformal\n"
+        "risk control; 'own' is at a weaker promise of their own, the others at ours."
     )
     print(f"{'setting':32}{'tol':>5}{'ours':>8}" + "".join(f"{name:>15}" for name in names))
     for (name, tolerance), s in summaries.items():
