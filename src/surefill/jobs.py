@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from surefill.arrays import Indices
 from surefill.data import Observations
@@ -53,9 +53,10 @@ class CompletedFile:
     observed_cells, draws : distinct cells seen, and observations with repeats.
     cells_with_differing_repeats : cells seen more than once with different values; their means were used.
     bounds, bounds_from, about_bounds : the range of values, how it is known ("given", "scale", "seen"), one sentence.
+    loss : what the tolerance is about, such as "mean squared error".
     kept_share : share of all cells that are kept, estimated where there are many.
     filled_cells : missing cells that are kept, counted while writing.
-    held_out_error : mean squared error of the kept calibration entries; None where none are kept.
+    held_out_error : that of the kept calibration entries; None where none are kept.
     held_out_entries : how many calibration entries there were.
     limited_by : what keeps the kept set from being larger: "tolerance", "support" or "calibration".
     shortfall : the figures of :class:`surefill.guarantee.Shortfall` where nothing is kept; else None.
@@ -85,6 +86,7 @@ class CompletedFile:
     bounds: tuple[float, float]
     bounds_from: str
     about_bounds: str
+    loss: str
     tolerance: float
     delta: float
     kept_share: float
@@ -131,6 +133,7 @@ def complete_file(
     delta: float = 0.05,
     completion: Any = "auto",
     confidence: Any = "auto",
+    loss: Any = "squared",
     random_state: int = 0,
     entries: Entries = "kept",
     model: str | Path | None = None,
@@ -144,7 +147,7 @@ def complete_file(
     ----------
     output : the table to write; its suffix says how, see :func:`surefill.io.write_table`.
     read : how ``file`` is read; guessed where None.
-    tolerance, delta, completion, confidence, random_state : see :class:`surefill.PartialCompleter`.
+    tolerance, delta, completion, confidence, loss, random_state : see :class:`surefill.PartialCompleter`.
     entries : cells to write: "kept" and observed ones, all "missing" ones, or "all".
     model : where to save the fitted completer as well, for :func:`surefill.load`.
     report : where to write a page for the browser as well.
@@ -176,6 +179,7 @@ def complete_file(
         delta=delta,
         completion=completion,
         confidence=confidence,
+        loss=loss,
         random_state=random_state,
         progress=progress,
     )
@@ -272,6 +276,7 @@ def _summary(result: PartialCompletion, observations: Observations, **written: A
         bounds=observations.bounds,
         bounds_from=observations.bounds_from.name.lower(),
         about_bounds=observations.about_bounds,
+        loss=result.loss.loss.mean_name,
         tolerance=result.selection.tolerance,
         delta=result.guarantee.delta,
         kept_share=result.kept_share(),
@@ -301,6 +306,7 @@ def evaluate_file(
     tolerance: float | None = None,
     delta: float = 0.05,
     confidence: Any = "auto",
+    loss: Any = "squared",
     random_state: int = 0,
     progress: ProgressCallback | None = None,
 ) -> Evaluation:
@@ -311,7 +317,7 @@ def evaluate_file(
     by : the number of random folds, or the column that says which fold a line is in, in whole numbers.
     only : folds to hold out; all where None.
     picture : where to draw risk-coverage curves as well.
-    read, tolerance, delta, confidence, random_state, progress : as in :func:`complete_file`.
+    read, tolerance, delta, confidence, loss, random_state, progress : as in :func:`complete_file`.
 
     Examples
     --------
@@ -340,11 +346,13 @@ def evaluate_file(
             tolerance=tolerance,
             delta=delta,
             confidence=confidence,
+            loss=loss,
             random_state=random_state,
             progress=progress,
         )
     if picture is not None:
-        draw_risk_coverage(found.losses, {ORDER_NAMES[name]: score for name, score in found.scores.items()}, picture)
+        scores: dict[str, ArrayLike] = {ORDER_NAMES[name]: score for name, score in found.scores.items()}
+        draw_risk_coverage(found.losses, scores, picture, found.loss.mean_name)
     return found
 
 

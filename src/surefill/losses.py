@@ -19,7 +19,7 @@ class Loss(ABC):
 
     Attributes
     ----------
-    degree : the power of the error's size that the loss grows with, about.
+    degree : the power of the error's size that the loss grows with; 0 for a chance.
     has_limit : whether the loss is bounded whatever the values are.
     mean_name, name, units : in sentences, such as "mean squared error", "squared error", "the data's squared units".
     expected_name : what a risk is, such as "expected squared error".
@@ -57,6 +57,11 @@ class Loss(ABC):
     @abstractmethod
     def error_scale(self, risk: Array) -> Array:
         """The size of a typical error where the expected loss is ``risk``; intervals are as wide in proportion."""
+
+    @property
+    def size_loss(self) -> Loss:
+        """The loss whose expectation is learnt: this one, unless it is a chance."""
+        return self
 
     def largest(self, error: float) -> float:
         """No loss is larger where no error is beyond ``error``."""
@@ -174,7 +179,7 @@ class Misclassification(Loss):
 
     distance: float
 
-    degree = 1.0
+    degree = 0.0
     has_limit = True
     units = "a share of the entries"
 
@@ -208,6 +213,11 @@ class Misclassification(Loss):
         """1 beyond the distance, else 0."""
         return float(abs(error) > self.distance)
 
+    @property
+    def size_loss(self) -> Loss:
+        """The absolute error, from which the chance follows."""
+        return AbsoluteError()
+
     def largest(self, error: float) -> float:
         """1."""
         return 1.0
@@ -222,7 +232,10 @@ class Misclassification(Loss):
         return np.ones(np.shape(risk))
 
 
-LOSSES: dict[str, Loss] = {"squared": SquaredError(), "absolute": AbsoluteError()}
+SQUARED = SquaredError()
+"""The loss where none is named."""
+
+LOSSES: dict[str, Loss] = {"squared": SQUARED, "absolute": AbsoluteError()}
 """Losses that are known by a name."""
 
 
@@ -231,14 +244,25 @@ def choose_loss(given: object, of: str = "PartialCompleter") -> Loss:
 
     Examples
     --------
-    >>> choose_loss("absolute").mean_name
-    'mean absolute error'
+    >>> choose_loss("absolute").mean_name, choose_loss("beyond:0.5")
+    ('mean absolute error', Misclassification(distance=0.5))
     """
-    if isinstance(given, str) and given in LOSSES:
-        return LOSSES[given]
     if isinstance(given, Loss):
         return given
-    raise invalid_parameter(of, "loss", "'squared', 'absolute', or a loss such as Misclassification(0.5)", given)
+    kind, _, distance = given.partition(":") if isinstance(given, str) else ("", "", "")
+    if isinstance(given, str) and given in LOSSES:
+        return LOSSES[given]
+    if kind == "beyond" and _is_distance(distance):
+        return Misclassification(float(distance))
+    expected = "'squared', 'absolute', 'beyond:DISTANCE', or a loss such as Misclassification(0.5)"
+    raise invalid_parameter(of, "loss", expected, given)
+
+
+def _is_distance(text: str) -> bool:
+    try:
+        return 0 <= float(text) < np.inf
+    except ValueError:
+        return False
 
 
 @storable

@@ -55,6 +55,7 @@ def plot_risk_coverage(
     tolerance: float,
     chosen: tuple[float, float] | None,
     ax: Axes | None = None,
+    loss_name: str = "mean loss",
 ) -> Axes:
     """Mean loss of the entries of least risk, for every share; those without support come last, in one dotted step.
 
@@ -79,13 +80,13 @@ def plot_risk_coverage(
         ax.plot(share, error, "o", color=ACCENT, markersize=8, label=f"kept: {share:.0%}, error {error:.3g}")
     else:
         ax.plot([], [], " ", label="nothing is kept")
-    ax.set(xlabel="share of calibration entries kept", ylabel="their mean squared error", xlim=(0, 1.02))
+    ax.set(xlabel="share of calibration entries kept", ylabel=f"their {loss_name}", xlim=(0, 1.02))
     ax.set_ylim(0, 1.08 * max(float(curve.risk[curve.coverage >= 0.05].max(initial=0.0)), tolerance))
     ax.legend(frameon=False)
     return ax
 
 
-def plot_calibration(loss: ArrayLike, risk: ArrayLike, ax: Axes | None = None) -> Axes:
+def plot_calibration(loss: ArrayLike, risk: ArrayLike, ax: Axes | None = None, loss_name: str = "mean loss") -> Axes:
     """Predicted risk against the mean loss seen, by tenths of the entries; bars are standard errors."""
     ax = axes_or_new(ax, (5.0, 4.6))
     losses, risks = np.asarray(loss, dtype=np.float64), np.asarray(risk, dtype=np.float64)
@@ -103,7 +104,7 @@ def plot_calibration(loss: ArrayLike, risk: ArrayLike, ax: Axes | None = None) -
         capsize=2,
         label="a tenth of the entries, standard error",
     )
-    ax.set(xlabel="predicted risk", ylabel="mean squared error seen", xlim=(0, top), ylim=(0, top), aspect="equal")
+    ax.set(xlabel="predicted risk", ylabel=f"{loss_name} seen", xlim=(0, top), ylim=(0, top), aspect="equal")
     ax.legend(frameon=False)
     return ax
 

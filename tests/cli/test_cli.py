@@ -216,3 +216,16 @@ def test_text_of_the_confidence_is_not_lost_in_rounding(run, ratings, tmp_path):
 def test_a_tolerance_that_is_none_is_refused_in_the_commands_own_words(run, tmp_path, capsys, given):
     assert run("complete", tmp_path / "r.csv", "-o", tmp_path / "f.csv", "--tolerance", given) == 2
     assert f"'{given}' is not a number above 0." in capsys.readouterr().err
+
+
+def test_another_loss_is_promised_named_and_repeated(run, ratings, tmp_path, capsys):
+    page = tmp_path / "page.html"
+    options = ("--loss", "beyond:0.4", "--tolerance", 0.3, "--confidence", "posterior", "--report", page)
+    assert run("complete", ratings, "-o", tmp_path / "out.csv", *options) == 0
+    said = capsys.readouterr().out
+    assert "the share of errors beyond 0.4 of the kept set is at most 0.3" in said
+    assert "were seen; bounds were not given." in said
+    assert "mean squared error" not in said + page.read_text()
+    assert "--loss beyond:0.4" in page.read_text()
+    assert run("complete", ratings, "-o", tmp_path / "out.csv", "--loss", "huber") == 2
+    assert "'huber' is not 'squared', 'absolute' or 'beyond:DISTANCE'" in capsys.readouterr().err

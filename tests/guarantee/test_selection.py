@@ -147,7 +147,7 @@ def test_too_few_entries_are_told_how_many_would_do_and_what_could_be_promised()
     assert select(plan_for(0.95 * reachable, 40), calibration_of(risk[:40], np.full(40, 0.1))).empty
     one = select(plan_for(0.2, 1), calibration_of(risk[:1], np.zeros(1)))
     assert one.shortfall.reachable_tolerance is None
-    assert "no tolerance below the square of the values' range can" in one.sentence
+    assert "no tolerance below the largest loss can" in one.sentence
 
 
 @given(st.integers(1, 300), st.floats(0.01, 5), st.floats(0.001, 0.5))

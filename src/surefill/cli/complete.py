@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 @click.command(short_help="Fill the trusted part of a table of observations.")
 @click.argument("file", type=PATH)
 @click.option("-o", "--output", type=PATH, required=True, help="Where to write: .csv, .tsv, .csv.gz or .parquet.")
-@promise_options("Largest mean squared error on the kept entries, in the data's own squared units.")
+@promise_options("Largest mean squared error, or mean of another --loss, on the kept entries, in the data's own units.")
 @reading_options()
 @click.option(
     "--completion",
@@ -92,6 +92,7 @@ def complete(
             delta=options["delta"],
             completion=options["completion"],
             confidence=options["confidence"],
+            loss=options["loss"],
             random_state=options["seed"],
             entries=entries,
             model=model,

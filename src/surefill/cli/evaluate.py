@@ -23,7 +23,7 @@ from surefill.registry import AUTO, CONFIDENCES
 )
 @click.option("--fold", "only", type=int, multiple=True, help="Hold out only this fold; may be given repeatedly.")
 @click.option("-o", "--output", type=PATH, help="Draw risk-coverage curves here: .png, .svg or .pdf.")
-@promise_options("Mean squared error to promise, in the data's own squared units.")
+@promise_options("Mean squared error, or mean of another --loss, to promise, in the data's own units.")
 @reading_options()
 @click.option(
     "--confidence",
@@ -37,7 +37,7 @@ from surefill.registry import AUTO, CONFIDENCES
 def evaluate(file: Path, by: str, only: tuple[int, ...], output: Path | None, as_json: bool, **options: Any) -> None:
     """Hold out each fold of FILE in turn, predict it, and see which order of entries finds the errors.
 
-    Every order ranks the same predictions. The table has, for each, the mean squared error of the tenth and the half
+    Every order ranks the same predictions. The table has, for each, the mean loss of the tenth and the half
     that it trusts most, the area under its risk-coverage curve (0 for the order by the errors themselves, 1 for a
     random one), and the share of entries that it could keep at the tolerance if it knew where to stop. Below it is what
     was promised without knowing, and what came of it; and what other ways to choose the kept set would keep, in the
@@ -62,6 +62,7 @@ def evaluate(file: Path, by: str, only: tuple[int, ...], output: Path | None, as
             tolerance=options["tolerance"],
             delta=options["delta"],
             confidence=options["confidence"],
+            loss=options["loss"],
             random_state=options["seed"],
             progress=bars,
         )
@@ -75,8 +76,8 @@ def describe(summary: dict[str, Any]) -> str:
     tolerance = f"kept at {summary['tolerance']:.3g}"
     head = f"{'order':20}{'best tenth':>12}{'best half':>12}{'area, 0..1':>12}{tolerance:>14}"
     lines = [
-        f"{summary['entries']:,} entries predicted in {summary['folds']} folds, each by a model of the others; mean "
-        f"squared error {summary['error']:.4g}.",
+        f"{summary['entries']:,} entries predicted in {summary['folds']} folds, each by a model of the others; "
+        f"{summary['loss']} {summary['error']:.4g}.",
         "",
         head,
     ]
@@ -97,7 +98,7 @@ def describe(summary: dict[str, Any]) -> str:
     for fold in summary["promises"]:
         error = "none" if fold["error"] is None else f"{fold['error']:.4g}"
         promise = f"{summary['tolerance']:.4g} promised" if fold["promised"] else "nothing promised"
-        lines.append(f"Fold {fold['fold']}: {promise}, {fold['kept']:.1%} kept, mean squared error {error}.")
+        lines.append(f"Fold {fold['fold']}: {promise}, {fold['kept']:.1%} kept, {summary['loss']} {error}.")
     return "\n".join([*lines, "", *describe_ways(summary["ways"])])
 
 

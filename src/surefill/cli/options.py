@@ -87,10 +87,35 @@ def typed_delimiter(options: Mapping[str, Any]) -> str | None:
     return options["delimiter"].replace("\\t", "\t") if options["delimiter"] else None
 
 
+class LossName(click.ParamType[str]):
+    """A loss by its name, or ``beyond:DISTANCE`` for the share of errors beyond a distance."""
+
+    name = "loss"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The name as it is, if it is one."""
+        from surefill.errors import InputError
+        from surefill.losses import choose_loss
+
+        try:
+            choose_loss(value)
+        except InputError:
+            self.fail(f"{value!r} is not 'squared', 'absolute' or 'beyond:DISTANCE', such as beyond:0.5.", param, ctx)
+        return value
+
+
 def promise_options(tolerance: str) -> Callable[[Command], Command]:
     """What is to be promised, and with which probability."""
     return several(
-        click.option("--tolerance", type=Positive(), help=f"{tolerance} [default: half the variance of the values]"),
+        click.option("--tolerance", type=Positive(), help=f"{tolerance} [default: half that of the best constant]"),
+        click.option(
+            "--loss",
+            type=LossName(),
+            default="squared",
+            show_default=True,
+            help="What the tolerance is about: 'squared' errors, 'absolute' ones, or 'beyond:DISTANCE', the share of "
+            "errors beyond a distance.",
+        ),
         click.option(
             "--delta",
             type=click.FloatRange(0, 1, min_open=True, max_open=True),

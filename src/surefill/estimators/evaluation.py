@@ -20,7 +20,7 @@ from surefill.estimators.result import PartialCompletion
 from surefill.guarantee import BaselineOutcome, Candidates, HeldOut, compare_baselines
 from surefill.guarantee.plan import within
 from surefill.loop import ProgressCallback
-from surefill.losses import SquaredError
+from surefill.losses import Loss, choose_loss
 from surefill.spaces.confidence_matrix import some_cells
 
 LEVEL = 0.9
@@ -61,9 +61,11 @@ class Evaluation:
     ``risk`` and ``confidence`` are ours; ``interval`` is the width of the interval at level 0.9, within the bounds;
     ``variance`` that of a new draw under :class:`BayesianFactorModel`; ``ensemble`` the variance among five factor
     models, each fitted on a resampled four fifths of the cells; ``leverage`` the part of a factor model's prior
-    variance that its row and column leave; ``counts`` the product of cells seen in the row and the column.
+    variance that its row and column leave; ``counts`` the product of cells seen in the row and the column. Where the
+    loss is a chance, intervals all have one width but for the bounds: a chance does not say how large errors are.
     """
 
+    loss: Loss
     tolerance: float
     losses: Array
     scores: dict[str, Array]
@@ -78,6 +80,7 @@ class Evaluation:
         deciles = metrics.calibration_by_decile(self.losses, self.scores["risk"], min(10, n))
         return {
             "entries": n,
+            "loss": self.loss.mean_name,
             "folds": len(self.outcomes),
             "error": float(self.losses.mean()),
             "tolerance": self.tolerance,
@@ -119,10 +122,15 @@ def evaluate_folds(
     tolerance: float | None = None,
     delta: float = 0.05,
     confidence: Any = "auto",
+    loss: Any = "squared",
+    bounds: tuple[float, float] | None = None,
     random_state: int = 0,
     progress: ProgressCallback | None = None,
 ) -> Evaluation:
-    """Hold out each fold in turn, or those named in ``only``, and fit on the others; ``folds`` has one per cell."""
+    """Hold out each fold in turn, or those named in ``only``, and fit on the others; ``folds`` has one per cell.
+
+    ``tolerance``, ``delta``, ``confidence``, ``loss`` and ``bounds`` are those of :class:`PartialCompleter`.
+    """
     fold = np.asarray(folds)
     present = np.unique(fold)
     if len(present) < 2:
@@ -131,12 +139,16 @@ def evaluate_folds(
     unknown = wanted[~np.isin(wanted, present)]
     if unknown.size:
         raise InputError(f"there is no fold {unknown[0]}; the folds are {', '.join(map(str, present))}.")
-    target = SquaredError().default_tolerance(observations) if tolerance is None else tolerance
-    completer = PartialCompleter(target, delta, confidence=confidence, random_state=random_state, progress=progress)
-    parts = [_one_fold(completer, observations, fold == k, int(k)) for k in wanted]
+    measure = choose_loss(loss, "evaluate_folds")
+    bounded = observations if bounds is None else observations.with_bounds(bounds)
+    target = measure.default_tolerance(observations) if tolerance is None else tolerance
+    completer = PartialCompleter(
+        target, delta, confidence=confidence, loss=measure, random_state=random_state, progress=progress
+    )
+    parts = [_one_fold(completer, bounded, fold == k, int(k)) for k in wanted]
     columns = {name: np.concatenate([part[name] for part, _ in parts]) for name in parts[0][0]}
     losses, values, low, high = (columns.pop(name) for name in ("losses", "values", "low", "high"))
-    return Evaluation(target, losses, columns, values, low, high, tuple(outcome for _, outcome in parts))
+    return Evaluation(measure, target, losses, columns, values, low, high, tuple(outcome for _, outcome in parts))
 
 
 def _one_fold(
@@ -145,7 +157,7 @@ def _one_fold(
     train, test = observations.select(~held), observations.select(held)
     completer.fit(train)
     i, j = test.rows, test.cols
-    losses, kept = test.squared_errors(completer.predict(i, j)), completer.keep(i, j)
+    losses, kept = completer.loss.at(test, completer.predict(i, j)), completer.keep(i, j)
     low, high = completer.predict_interval(i, j, LEVEL)
     error = float(losses[kept].mean()) if kept.any() else None
     promised, ways = completer.result_.guarantee.promised, _ways(completer.result_, train, i, j)

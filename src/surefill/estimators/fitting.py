@@ -31,7 +31,7 @@ from surefill.guarantee import (
 from surefill.guarantee.plan import within
 from surefill.guarantee.target_weights import Aim
 from surefill.loop import ProgressCallback
-from surefill.losses import BoundedLoss, Loss
+from surefill.losses import SQUARED, BoundedLoss, Loss
 from surefill.registry import AUTO, COMPLETIONS, CONFIDENCES
 from surefill.risk import ConfidenceRisk, CrossFit, Risk, RiskAlgorithm, RiskCurve, RiskModel
 from surefill.spaces.conic_model import SIZE_LIMIT
@@ -95,7 +95,9 @@ class Fitting:
         train, held_out = split_calibration(observations, self.random_state)
         train = train if observations.bounds_from is BoundsSource.GIVEN else train.with_bounds(None)
         tolerance = self.loss.default_tolerance(train) if self.tolerance is None else self.tolerance
-        cross_fit = CrossFit(train, self.completion, random_state=self.random_state, progress=self.progress)
+        cross_fit = CrossFit(
+            train, self.completion, random_state=self.random_state, progress=self.progress, loss=self.loss
+        )
         with self._timed("trial fit"):
             trial = self._try(cross_fit, tolerance)
         with self._timed("fit"):
@@ -135,12 +137,14 @@ class Fitting:
         completion: Completion,
         tolerance: float,
     ) -> TrialFit:
-        errors = held_out.squared_errors(completion.at(held_out.rows, held_out.cols))
-        error = float(np.average(errors, weights=held_out.counts))
-        algorithm = candidate.chosen_for(train, completion, tolerance, error)
+        predicted = completion.at(held_out.rows, held_out.cols)
+        error = float(np.average(held_out.squared_errors(predicted), weights=held_out.counts))
+        # Confidence algorithms measure errors by their squares, whatever the loss.
+        squared_tolerance = tolerance if self.loss == SQUARED else SQUARED.default_tolerance(train)
+        algorithm = candidate.chosen_for(train, completion, squared_tolerance, error)
         confidence, certificate = algorithm.fit(train, completion, self.progress)
         at_held_out = confidence.at(held_out.rows, held_out.cols)
-        curve = RiskCurve.fit(at_held_out, errors, held_out.counts)
+        curve = RiskCurve.fit(at_held_out, self.loss.at(held_out, predicted), held_out.counts)
         tested = float(np.quantile(at_held_out, UNTESTED))
         floor = support_floor(confidence, certificate, tested)
         supported = float(np.mean(within(0.0, at_held_out, 0.0, floor)))
@@ -182,6 +186,7 @@ class Fitting:
             tolerance=tolerance,
             delta=self.delta,
             largest_loss=loss.largest,
+            loss=self.loss,
             floor=floor,
             n_calibration=len(held_out),
             n_observed=len(observations),

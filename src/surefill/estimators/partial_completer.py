@@ -23,7 +23,7 @@ from surefill.estimators.matrix_api import complete_rows, fill
 from surefill.estimators.result import PartialCompletion
 from surefill.guarantee.target_weights import AIMS, Aim
 from surefill.loop import ProgressCallback
-from surefill.losses import SquaredError
+from surefill.losses import choose_loss
 
 FEWEST_CELLS = 4
 """One cell to calibrate on, and three to learn from: a row, a column and what they share."""
@@ -34,7 +34,8 @@ class PartialCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
 
     max |kept|  subject to  mean squared error over kept <= tolerance,
 
-    Definition 1 of the paper, with the tolerance in the data's own squared units. A completion algorithm gives every
+    Definition 1 of the paper, with the tolerance in the data's own squared units, or another ``loss`` in place of the
+    squared error and in its units. A completion algorithm gives every
     entry a value, a confidence algorithm says how well the observations support it, a risk algorithm how wrong it is
     likely to be. Entries of too little confidence are left out; of the others, those of least risk are kept, as many as
     calibration entries, held out from all this, allow to promise: with probability at least 1 - delta, the mean
@@ -42,7 +43,8 @@ class PartialCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
 
     Parameters
     ----------
-    tolerance : largest mean squared error on the kept entries; half the variance of the training values when None.
+    tolerance : largest mean squared error, or mean of the ``loss``, on the kept entries; when None half the variance of
+        the training values, for another loss half the mean of it when one constant is predicted everywhere.
     delta : probability with which a promise about the kept set may fail; in (0, 1).
     completion : "auto" (a :class:`BayesianFactorModel`), "factor-model", "soft-impute", "trace-norm", "max-norm",
         "iterative-svd", or any completion algorithm: ``SoftImpute(penalty=10)``, ``ExternalCompletion(mine)``.
@@ -51,6 +53,8 @@ class PartialCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
         the second, where it supports as much), or any confidence algorithm, such as ``CoverageProgram(rank="auto")``.
     risk : "auto" (a :class:`RiskModel`), "confidence" (how error fell with confidence on cells left out), or any risk
         algorithm.
+    loss : "squared", "absolute", or a loss such as ``Misclassification(0.5)`` or "beyond:0.5", the share of errors
+        beyond a distance (:mod:`surefill.losses`); risks are then expected absolute errors, or chances.
     aim : entries that the promise is about: "observed" (those drawn like the observed ones), "unobserved" or "all", the
         last two by weights from the chances of being observed.
     propensity : these chances: an m x n array, a function of rows and columns, or None for a product of row and
@@ -87,6 +91,7 @@ class PartialCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
         completion: Any = "auto",
         confidence: Any = "auto",
         risk: Any = "auto",
+        loss: Any = "squared",
         aim: Aim = "observed",
         propensity: Any = None,
         bounds: tuple[float, float] | None = None,
@@ -98,6 +103,7 @@ class PartialCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
         self.completion = completion
         self.confidence = confidence
         self.risk = risk
+        self.loss = loss
         self.aim = aim
         self.propensity = propensity
         self.bounds = bounds
@@ -118,7 +124,7 @@ class PartialCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
             completion=choose_completion(self.completion, self.random_state),
             confidences=choose_confidence(self.confidence, observations.shape, self.random_state),
             risk=choose_risk(self.risk),
-            loss=SquaredError(),
+            loss=choose_loss(self.loss),
             tolerance=None if self.tolerance is None else float(self.tolerance),
             delta=self.delta,
             propensity=self.propensity,
@@ -135,6 +141,7 @@ class PartialCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
             raise invalid_parameter("PartialCompleter", "tolerance", "a number above 0, or None", self.tolerance)
         if not (is_number(self.delta) and 0 < self.delta < 1):
             raise invalid_parameter("PartialCompleter", "delta", "a number above 0 and below 1", self.delta)
+        choose_loss(self.loss)
         if self.aim not in AIMS:
             raise invalid_parameter("PartialCompleter", "aim", "'observed', 'unobserved' or 'all'", self.aim)
         if self.bounds is not None and not _are_bounds(self.bounds):
@@ -180,7 +187,7 @@ class PartialCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
         return self._fitted().confidence_at(*self._cells(rows, cols))
 
     def predict_risk(self, rows: ArrayLike, cols: ArrayLike) -> NDArray[np.float64]:
-        """Expected squared errors against a new observation, in the data's squared units."""
+        """Expected losses against a new observation: squared errors in squared units, unless ``loss`` says other."""
         return self._fitted().risk_at(*self._cells(rows, cols))
 
     def keep(self, rows: ArrayLike, cols: ArrayLike) -> NDArray[np.bool_]:

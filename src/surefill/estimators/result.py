@@ -80,7 +80,7 @@ class EstimatesAt(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """What is said of entries, an array each: value, confidence in [0, 1], expected squared error, and whether kept.
+    """What is said of entries, an array each: value, confidence in [0, 1], expected loss, and whether kept.
 
     Examples
     --------
@@ -107,7 +107,7 @@ class PartialCompletion:
     ----------
     completion : M-hat, a value for every entry.
     confidence : C in [0, 1], how well the observations support each entry.
-    risk : the expected squared error of every entry.
+    risk : the expected loss of every entry.
     selection : the kept set at the tolerance asked for.
     certificate : how close the confidence is to the best possible.
     guarantee : what is promised of the kept set, and what is not.
@@ -181,7 +181,7 @@ class PartialCompletion:
         return self.confidence.at(rows, cols)
 
     def risk_at(self, rows: ArrayLike, cols: ArrayLike) -> NDArray[np.float64]:
-        """Expected squared errors, in the data's squared units."""
+        """Expected losses: squared errors in the data's squared units, unless another loss was asked for."""
         return self.risk.at(rows, cols)
 
     def keeps(self, rows: ArrayLike, cols: ArrayLike) -> NDArray[np.bool_]:
@@ -228,12 +228,12 @@ class PartialCompletion:
         seen, selection = self.calibration, self.selection
         supported = within(seen.risk, seen.confidence, np.inf, selection.floor)
         error = selection.held_out_error
-        chosen = None if error is None else (selection.held_out_share, error)
-        return plot_risk_coverage(seen.loss, seen.risk, seen.weight, supported, selection.tolerance, chosen, ax)
+        chosen, name = None if error is None else (selection.held_out_share, error), self.loss.loss.mean_name
+        return plot_risk_coverage(seen.loss, seen.risk, seen.weight, supported, selection.tolerance, chosen, ax, name)
 
     def plot_calibration(self, ax: Axes | None = None) -> Axes:
         """The risks predicted for the calibration entries against the errors seen, by tenths of them."""
-        return plot_calibration(self.calibration.loss, self.calibration.risk, ax)
+        return plot_calibration(self.calibration.loss, self.calibration.risk, ax, self.loss.loss.mean_name)
 
     def plot_confidence(self, ax: Axes | None = None, order: bool = True) -> Axes:
         """Confidences, in an order in which blocks show; of at most 600 rows and columns, drawn at random."""

@@ -13,7 +13,18 @@ from surefill.io.archive import read_archive, write_archive
 FORMAT, VERSION = "surefill model", 7
 """Name and version of the file; a change of what is stored raises the version."""
 
-PARAMETERS = ("tolerance", "delta", "completion", "confidence", "risk", "aim", "propensity", "bounds", "random_state")
+PARAMETERS = (
+    "tolerance",
+    "delta",
+    "completion",
+    "confidence",
+    "risk",
+    "loss",
+    "aim",
+    "propensity",
+    "bounds",
+    "random_state",
+)
 
 
 def save(completer: PartialCompleter, path: str | Path) -> None:

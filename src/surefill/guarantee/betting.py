@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefill.arrays import Array
+from surefill.losses import SQUARED, Loss
 
 STEPS = (0.5, 1.0, 2.0)
 """Multiples of the best bet whose capitals are averaged."""
@@ -26,18 +27,25 @@ STEPS = (0.5, 1.0, 2.0)
 LARGEST_BET = 0.95
 """Largest bet, as a share of the one at which the largest loss would take all capital."""
 
-LOSS_SPREAD = 2.0
-"""Variance over squared mean of a squared normal error."""
+TINY = 1e-300
+"""Keeps a bet finite where no variance is expected."""
 
 
-def choose_bets(tolerance: float, largest_loss: float, n: int, delta: float, mean_square_weight: float = 1.0) -> Array:
-    """Bets around the best one, b = sqrt(2 log(1/delta) / (n Var g)), where l is a squared normal error.
+def choose_bets(
+    tolerance: float,
+    largest_loss: float,
+    n: int,
+    delta: float,
+    mean_square_weight: float = 1.0,
+    loss: Loss = SQUARED,
+) -> Array:
+    """Bets around the best one, b = sqrt(2 log(1/delta) / (n Var g)), where l is the loss of a normal error.
 
-    Such a loss of mean tolerance has variance 2 tolerance^2. Half and twice this bet guard against other
+    A squared one of mean tolerance has variance 2 tolerance^2. Half and twice this bet guard against other
     shapes and against sets that hold but a part of the n entries. Nothing here depends on how the entries turned out.
     """
-    variance = LOSS_SPREAD * tolerance**2 * mean_square_weight
-    bets = np.array(STEPS) * np.sqrt(2 * np.log(1 / delta) / (max(n, 1) * variance))
+    variance = float(loss.variance(tolerance)) * mean_square_weight
+    bets = np.array(STEPS) * np.sqrt(2 * np.log(1 / delta) / max(max(n, 1) * variance, TINY))
     most = LARGEST_BET / (largest_loss - tolerance) if largest_loss > tolerance else np.inf
     return np.asarray(np.minimum(bets, most))
 

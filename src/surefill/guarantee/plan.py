@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from surefill.arrays import Array
-from surefill.guarantee.betting import LARGEST_BET, LOSS_SPREAD, choose_bets
+from surefill.guarantee.betting import LARGEST_BET, choose_bets
+from surefill.losses import SQUARED, Loss
 from surefill.registry import storable
 
 ROUNDING = 1e-5
@@ -49,6 +50,7 @@ class SelectionPlan:
     n_calibration, n_observed : cells held out, and all.
     reference_share : the share of the training cells that have the floor's confidence.
     mean_square_weight : mean of w^2 over the training cells.
+    loss : what an error costs: the variance of the losses to expect, and words.
 
     Examples
     --------
@@ -70,6 +72,7 @@ class SelectionPlan:
     reference: Array
     reference_share: float
     mean_square_weight: float = 1.0
+    loss: Loss = SQUARED
 
     def at_tolerance(self, tolerance: float) -> Self:
         """The same plan for another tolerance."""
@@ -86,7 +89,9 @@ class SelectionPlan:
     @cached_property
     def bets(self) -> Array:
         """See :func:`surefill.guarantee.betting.choose_bets`."""
-        return choose_bets(self.tolerance, self.largest_loss, self.n_calibration, self.delta, self.mean_square_weight)
+        return choose_bets(
+            self.tolerance, self.largest_loss, self.n_calibration, self.delta, self.mean_square_weight, self.loss
+        )
 
     @cached_property
     def levels(self) -> Array:
@@ -109,7 +114,7 @@ class SelectionPlan:
     def _expected_log_capital(self, sizes: NDArray[np.int64]) -> Array:
         mean = np.cumsum(self.reference)[sizes - 1] / sizes
         margin = np.maximum(self.tolerance - mean, 0)
-        square = LOSS_SPREAD * mean**2 + margin**2 + 1e-300
+        square = self.loss.variance(mean) + margin**2 + 1e-300
         most = LARGEST_BET / max(self.largest_loss - self.tolerance, 1e-300)
         bet = np.minimum(margin / square, most)
         n = self.n_calibration * self.reference_share * sizes / len(self.reference)

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from surefill.arrays import Array
 from surefill.guarantee.betting import LARGEST_BET, STEPS, fallback_rejections, running_log_capital
 from surefill.guarantee.plan import SelectionPlan, up_to_rounding, within
+from surefill.losses import SQUARED, Loss
 from surefill.registry import storable
 from surefill.spaces.confidence_matrix import Confidence, some_cells
 
@@ -45,7 +46,7 @@ class Shortfall:
     Attributes
     ----------
     n_supported : calibration entries with the confidence that support asks for.
-    best_error : least mean squared error of any set that the plan considers; None where none holds an entry.
+    best_error : least mean loss of any set that the plan considers; None where none holds an entry.
     reachable_tolerance : about the least tolerance that could be promised with what is there; None if none can.
     needed_calibration : about how many calibration entries would do; None where no number would.
     calibration_share : share of the observed cells that are set aside as calibration entries.
@@ -76,12 +77,13 @@ class Selection:
     ----------
     threshold : the largest risk kept; minus infinity where nothing is kept.
     floor : the least confidence kept, whatever the risk.
-    tolerance, delta : the mean squared error asked for, in the user's squared units, and the chance to fail it.
-    held_out_error : mean squared error of the kept calibration entries; None where none are kept.
+    tolerance, delta : the mean loss asked for, by default a squared error, and the chance to fail it.
+    held_out_error : mean loss of the kept calibration entries; None where none are kept.
     held_out_share : share of the calibration entries that are kept.
     n_held_out : how many calibration entries there were.
     limited_by : what stopped the set from being larger.
     shortfall : where nothing is kept, what there was and what would do; else None.
+    loss : what errors are measured by, the squared error unless another was asked for.
 
     Examples
     --------
@@ -102,6 +104,7 @@ class Selection:
     n_held_out: int
     limited_by: Limit
     shortfall: Shortfall | None = None
+    loss: Loss = SQUARED
 
     @property
     def empty(self) -> bool:
@@ -121,7 +124,7 @@ class Selection:
         if self.empty:
             return f"Nothing is kept: {self.reason}"
         return (
-            f"{self.held_out_share:.0%} of {self.n_held_out} calibration entries were kept, with mean squared error "
+            f"{self.held_out_share:.0%} of {self.n_held_out} calibration entries were kept, with {self.loss.mean_name} "
             f"{self.held_out_error:.4g} where {self.tolerance:.4g} was asked. {self.reason}"
         )
 
@@ -143,14 +146,14 @@ def describe_shortfall(selection: Selection, shortfall: Shortfall) -> str:
         )
     reachable = shortfall.reachable_tolerance
     advice = (
-        f"with {n} calibration entries no tolerance below the square of the values' range can"
+        f"with {n} calibration entries no tolerance below the largest loss can"
         if reachable is None
         else f"a tolerance of about {reachable:.3g} could be promised with what is there"
     )
     if shortfall.needed_calibration is None:
         return (
-            f"the best set of calibration entries has mean squared error {shortfall.best_error:.4g}, not enough "
-            f"below the tolerance {selection.tolerance:.4g}; {advice}."
+            f"the best set of calibration entries has {selection.loss.mean_name} {shortfall.best_error:.4g}, not "
+            f"enough below the tolerance {selection.tolerance:.4g}; {advice}."
         )
     return (
         f"{n} calibration entries are too few to {promise}, about {shortfall.needed_calibration:,} would do "
@@ -185,8 +188,8 @@ class Guarantee:
 class Calibration:
     """Cells that had no part in predictions, risks and confidences: what those say of them, and what was lost.
 
-    ``loss`` is the squared error, averaged over a cell's draws; ``weight`` in (0, 1] aims at other entries than those
-    seen. Every cell counts once, however often it was drawn: its draws share what is unknown about the cell.
+    ``loss`` is the squared error or another, averaged over a cell's draws; ``weight`` in (0, 1] aims at other entries
+    than those seen. Every cell counts once, however often it was drawn: its draws share what is unknown about the cell.
 
     Examples
     --------
@@ -240,7 +243,9 @@ def select(plan: SelectionPlan, calibration: Calibration) -> Selection:
     kept = within(calibration.risk, calibration.confidence, threshold, plan.floor)
     error, share = calibration.mean_loss(kept), float(np.average(kept, weights=calibration.weight))
     limit = Limit.SUPPORT if last == len(plan.thresholds) - 1 else Limit.TOLERANCE
-    return Selection(threshold, plan.floor, plan.tolerance, plan.delta, error, share, len(calibration), limit)
+    return Selection(
+        threshold, plan.floor, plan.tolerance, plan.delta, error, share, len(calibration), limit, loss=plan.loss
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -284,7 +289,7 @@ def _nothing(plan: SelectionPlan, ranked: _Ranked, n: int) -> Selection:
         limit = Limit.SUPPORT if supported < n / 2 else limit
     reachable = None if limit is Limit.SUPPORT else _reachable_tolerance(plan, ranked)
     shortfall = Shortfall(supported, best, reachable, needed, n / plan.n_observed)
-    return Selection(-np.inf, plan.floor, plan.tolerance, plan.delta, None, 0.0, n, limit, shortfall)
+    return Selection(-np.inf, plan.floor, plan.tolerance, plan.delta, None, 0.0, n, limit, shortfall, plan.loss)
 
 
 def _reachable_tolerance(plan: SelectionPlan, ranked: _Ranked) -> float | None:

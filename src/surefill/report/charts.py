@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from surefill.guarantee import Selection
+from surefill.losses import Loss
 from surefill.metrics import CalibrationTable, RiskCoverageCurve
 from surefill.report.summary_tables import escaped, number, percent
 
@@ -50,7 +51,7 @@ def draw_curve(scale: ChartScale, curve: RiskCoverageCurve, asked: Selection, ov
     """The curve, the tolerance asked for, the set kept, and a second marker that the slider moves."""
     levels, edge = (scale.y(overall), scale.y(asked.tolerance)), WIDTH - RIGHT
     names = f"all entries, {number(overall)}", f"asked, {number(asked.tolerance)}"
-    parts = _axes(scale, percent, "share of the calibration entries kept", "mean squared error")
+    parts = _axes(scale, percent, "share of the calibration entries kept", asked.loss.mean_name)
     for kind, level in zip(("all", "asked"), levels, strict=True):
         parts.append(f'<line class="{kind}" x1="{LEFT}" y1="{level}" x2="{edge}" y2="{level}"/>')
     parts.append(f'<polyline class="curve" points="{scale.line(curve.coverage, curve.risk)}"/>')
@@ -61,7 +62,7 @@ def draw_curve(scale: ChartScale, curve: RiskCoverageCurve, asked: Selection, ov
         x, y = scale.x(asked.held_out_share), scale.y(asked.held_out_error)
         parts.append(f'<circle class="chosen" cx="{x}" cy="{y}" r="6"/>')
     parts.append('<path class="moved" id="other-mark" d="M0 -8L8 0L0 8L-8 0Z" visibility="hidden"/>')
-    return _drawing(parts, _described(asked.held_out_share, asked.held_out_error, asked.tolerance))
+    return _drawing(parts, _described(asked))
 
 
 def _label_places(one: float, other: float) -> tuple[float, float]:
@@ -71,27 +72,28 @@ def _label_places(one: float, other: float) -> tuple[float, float]:
     return (one + lower, other - 5) if one > other else (one - 5, other + lower)
 
 
-def _described(share: float, error: float | None, tolerance: float) -> str:
+def _described(asked: Selection) -> str:
+    loss, tolerance, error = asked.loss.mean_name, number(asked.tolerance), asked.held_out_error
     if error is None:
-        return f"Risk-coverage curve. Asked: {number(tolerance)}. Nothing is kept."
+        return f"Risk-coverage curve. Asked: {tolerance}. Nothing is kept."
     return (
-        f"Risk-coverage curve. Asked: a mean squared error of at most {number(tolerance)}. "
-        f"Kept: {percent(share)} of the calibration entries, with mean squared error {number(error)}."
+        f"Risk-coverage curve. Asked: a {loss} of at most {tolerance}. "
+        f"Kept: {percent(asked.held_out_share)} of the calibration entries, with {loss} {number(error)}."
     )
 
 
-def draw_deciles(deciles: CalibrationTable) -> str:
+def draw_deciles(deciles: CalibrationTable, loss: Loss) -> str:
     """One dot for each group of entries, and the line on which predicted and seen agree."""
     most = 1.08 * max(float(deciles.predicted.max()), float(deciles.seen.max()), 1e-300)  # room above; never 0
     scale = ChartScale(most, most)
     dots = zip(deciles.predicted, deciles.seen, strict=True)
     parts = [
-        *_axes(scale, number, "predicted squared error", "seen squared error"),
+        *_axes(scale, number, f"predicted {loss.name}", f"seen {loss.name}"),
         f'<line class="all" x1="{scale.x(0)}" y1="{scale.y(0)}" x2="{scale.x(most)}" y2="{scale.y(most)}"/>',
         f'<text class="note" x="{scale.x(0.9 * most)}" y="{TOP + 8}" text-anchor="end">as predicted</text>',
         *(f'<circle class="dot" cx="{scale.x(float(a))}" cy="{scale.y(float(b))}" r="5"/>' for a, b in dots),
     ]
-    return _drawing(parts, "Predicted against seen squared error by group of entries; the table has the numbers.")
+    return _drawing(parts, f"Predicted against seen {loss.name} by group of entries; the table has the numbers.")
 
 
 def _drawing(parts: list[str], description: str) -> str:

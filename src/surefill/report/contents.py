@@ -73,7 +73,7 @@ class ReportContents:
         ``n_drawn`` cells drawn at random unless that is all of them.
     outcomes : what other tolerances would keep, in rising order of the tolerance, and the one asked for.
     curve : the sets that could be kept.
-    overall_error : mean squared error of all calibration entries, kept or not.
+    overall_error : mean loss of all calibration entries, kept or not.
     deciles : predicted risk and seen error of the calibration entries.
     parameters : how the completer was asked, as Python.
     """

@@ -75,7 +75,7 @@ class HeatMap:
 def draw_heat_map(
     result: PartialCompletion, observations: Observations, row_order: Indices, col_order: Indices
 ) -> HeatMap:
-    """Confidence, kept share, observed share, expected squared error and value of every square.
+    """Confidence, kept share, observed share, risk and value of every square.
 
     Rows and columns are cut, in the given order, into groups whose sizes differ by at most one. Squares of at most 8
     cells are looked at whole, of larger ones 8 cells are drawn, with replacement; the observed share is always exact.
@@ -88,11 +88,12 @@ def draw_heat_map(
     lines = [_square_means(result, group, cols, None if exact else rng) for group in rows]
     confidence, kept, risk, value = (np.array(layer) for layer in zip(*lines, strict=True))
     observed = _observed_shares(observations, rows, cols)
+    expected = result.loss.loss.expected_name
     layers = {
         "confidence": MapLayer("Confidence", confidence, 0.0, 1.0),
         "kept": MapLayer("Kept", kept, 0.0, 1.0),
         "observed": MapLayer("Observed", observed, 0.0, float(observed.max())),
-        "risk": MapLayer("Expected squared error", risk, float(risk.min()), float(risk.max())),
+        "risk": MapLayer(expected[0].upper() + expected[1:], risk, float(risk.min()), float(risk.max())),
         "value": MapLayer("Value", value, float(value.min()), float(value.max())),
     }
     return HeatMap(tuple(rows), tuple(cols), layers, exact)

@@ -112,6 +112,7 @@ def _words(contents: ReportContents) -> dict[str, str]:
     return {
         "lead": lead(contents),
         "chosen": _chosen(contents),
+        "loss": contents.selection.loss.mean_name,
         "settled": SETTLED,
         "map_words": f"{map_words(contents.heat_map)} {support_words(contents)}",
         "map_alt": "Confidence of every part of the matrix; the tables below name its most and least trusted lines.",
@@ -129,7 +130,7 @@ def _drawn(contents: ReportContents) -> dict[str, str]:
     scale = scale_of(contents.curve, contents.selection.tolerance, contents.overall_error)
     return {
         "curve": draw_curve(scale, contents.curve, contents.selection, contents.overall_error),
-        "decile_chart": draw_deciles(contents.deciles),
+        "decile_chart": draw_deciles(contents.deciles, contents.selection.loss),
         "map_png": as_base64(as_png(contents.heat_map.layers["confidence"].levels)),
         "layers": _layer_choices(contents.heat_map),
         "scale": _colour_scale(),
@@ -151,14 +152,15 @@ def _listed(contents: ReportContents) -> dict[str, str]:
 def lead(contents: ReportContents) -> str:
     """What was asked and what is promised, in one sentence."""
     guarantee, asked = contents.guarantee, number(contents.selection.tolerance)
+    loss = contents.selection.loss.mean_name
     table = f"this table of {len(contents.rows):,} by {len(contents.columns):,} cells"
     if not guarantee.promised:
         return (
-            f"Asked to fill {table} with a mean squared error of at most {asked}, surefill keeps nothing and promises "
+            f"Asked to fill {table} with a {loss} of at most {asked}, surefill keeps nothing and promises "
             f"nothing: {contents.selection.reason}"
         )
     return (
-        f"Asked to fill {table} with a mean squared error of at most {asked}, surefill keeps "
+        f"Asked to fill {table} with a {loss} of at most {asked}, surefill keeps "
         f"{percent(contents.kept_share)} of it and promises, with probability at least "
         f"{1 - guarantee.delta:g}, that the kept cells meet this on average over {contents.target}."
     )
@@ -177,8 +179,8 @@ def _chosen(contents: ReportContents) -> str:
     selection = contents.selection
     if selection.held_out_error is None:
         return "Nothing is kept at the tolerance asked for."
-    share = percent(selection.held_out_share)
-    return f"● kept: {share} of the calibration entries, with mean squared error {number(selection.held_out_error)}."
+    share, loss = percent(selection.held_out_share), selection.loss.mean_name
+    return f"● kept: {share} of the calibration entries, with {loss} {number(selection.held_out_error)}."
 
 
 def _axes(contents: ReportContents) -> str:

@@ -28,7 +28,9 @@ def check_picture_target(path: str | Path) -> str:
     return target.suffix.lower().removeprefix(".")
 
 
-def draw_risk_coverage(losses: ArrayLike, scores: dict[str, ArrayLike], path: str | Path) -> None:
+def draw_risk_coverage(
+    losses: ArrayLike, scores: dict[str, ArrayLike], path: str | Path, loss_name: str = "mean loss"
+) -> None:
     """One curve per order of the same entries, best first in the legend, and a line for a random order."""
     from matplotlib.figure import Figure
 
@@ -43,7 +45,7 @@ def draw_risk_coverage(losses: ArrayLike, scores: dict[str, ArrayLike], path: st
         axis.plot(curve.coverage[shown], curve.risk[shown], label=f"{name}, {areas[name]:.2f}")
     axis.axhline(loss.mean(), color="0.6", linestyle=":", label="random order, 1.00")
     axis.set_xlabel("share of entries kept, most trusted first")
-    axis.set_ylabel("mean squared error of what is kept")
+    axis.set_ylabel(f"{loss_name} of what is kept")
     axis.set_ylim(bottom=0)
     axis.legend(title="order, area (0 best, 1 random)", fontsize=9)
     with replacing(Path(path)) as partial:

@@ -19,7 +19,6 @@ LAYER_WORDS = {
     "confidence": "confidence",
     "kept": "kept",
     "observed": "observed",
-    "risk": "expected squared error",
 }
 """What the line under the map calls the number of a square."""
 
@@ -61,7 +60,7 @@ def _why(selection: Selection) -> str:
 
 def _map(contents: ReportContents) -> dict[str, Any]:
     heat_map, rows, columns = contents.heat_map, contents.rows, contents.columns
-    words = LAYER_WORDS | {"value": contents.value_name}
+    words = LAYER_WORDS | {"risk": contents.selection.loss.expected_name, "value": contents.value_name}
     return {
         "rows": heat_map.shape[0],
         "columns": heat_map.shape[1],

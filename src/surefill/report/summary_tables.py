@@ -172,7 +172,7 @@ def _error_figure(contents: ReportContents) -> tuple[str, str]:
     if error is None:
         return "none", "nothing is kept"
     asked, everything = number(contents.selection.tolerance), number(contents.overall_error)
-    return number(error), f"mean squared; asked {asked}, without abstaining {everything}"
+    return number(error), f"{contents.selection.loss.mean_name}; asked {asked}, without abstaining {everything}"
 
 
 def terms(pairs: Mapping[str, str]) -> str:

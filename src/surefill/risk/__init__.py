@@ -1,11 +1,13 @@
-"""The expected squared error of every entry."""
+"""The expected loss of every entry."""
 
+from surefill.risk.chance import ChanceOfLargeError
 from surefill.risk.cross_fitting import CrossFit
 from surefill.risk.curve import ConfidenceRisk, RiskCurve
 from surefill.risk.protocol import Risk, RiskAlgorithm
 from surefill.risk.risk_model import FittedRisk, RiskModel, SupportFactor
 
 __all__ = [
+    "ChanceOfLargeError",
     "ConfidenceRisk",
     "CrossFit",
     "FittedRisk",

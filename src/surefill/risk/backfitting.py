@@ -1,4 +1,4 @@
-"""The regression behind the risk model: squared residuals on features, and noise factors of rows and columns."""
+"""The regression behind the risk model: losses on features, and noise factors of rows and columns."""
 
 from __future__ import annotations
 
@@ -62,35 +62,38 @@ class NoiseFit:
 
 @dataclass(frozen=True, eq=False)
 class Backfitting:
-    """log r_x = X_x t + log a_i + log b_j, so that r_x fits the squared residuals e_x^2 of entries x = (i, j).
+    """log r_x = X_x t + log a_i + log b_j, so that r_x fits the losses l_x of entries x = (i, j).
 
-    Given t, the factors a and b are shrunk means of e^2 over what is expected without them. Given the factors *each
+    Given t, the factors a and b are shrunk means of l over what is expected without them. Given the factors *each
     entry has without its own residual*, t takes a step of Fisher's scoring towards the minimum of
 
-        f(t) = (1/2) sum_x w_x (log r_x + e_x^2 / r_x) + (1/2) (t - t0)' P (t - t0)    with its first entries >= 0,
+        f(t) = (1/2) sum_x w_x (log r_x + l_x / r_x) + (1/2) (t - t0)' P (t - t0)    with its first entries >= 0,
 
-    the negative log-likelihood of residuals N(0, r_x), convex in t, whose expected second derivative X'WX / 2 + P is
-    formed once. Only means matter to its gradient: residuals need not be normal. One step costs O(entries columns).
+    the negative log-likelihood of residuals N(0, r_x) where l is the squared error, convex in t, whose expected second
+    derivative X'WX / 2 + P is formed once. Only means matter to its gradient: residuals need not be normal, and any
+    loss of at least 0 will do. One step costs O(entries columns).
 
     Parameters
     ----------
     features : X, first ``n_slopes`` monotone features, then the values of the hat functions of a curve.
-    squared_residuals : e^2, above 0. ``sides`` groups the same entries by row and by column.
+    losses : l, above 0. ``sides`` groups the same entries by row and by column.
+    prior_slope : of the completion's variance: 1 for squared errors, one half for a loss that grows with their root.
     tol : stop once a step changes f by less than this per draw.
     """
 
     features: Array
     n_slopes: int
-    squared_residuals: Array
+    losses: Array
     sides: tuple[NoiseSide, NoiseSide]
     tol: float
+    prior_slope: float = 1.0
     task: str = field(default="learning the risk", init=False)
 
     @cached_property
     def prior(self) -> Array:
-        """t0: the first slope, that of the completion's own variance, 1, and all else 0."""
+        """t0: the first slope, that of the completion's own variance, and all else 0."""
         t0 = np.zeros(self.features.shape[1])
-        t0[0] = 1.0
+        t0[0] = self.prior_slope
         return t0
 
     @cached_property
@@ -109,14 +112,14 @@ class Backfitting:
     def init(self) -> NoiseFit:
         """No factors, the variance as it is but for one scale."""
         t, w, (rows, cols) = self.prior.copy(), self.sides[0].weight, self.sides
-        t[self.n_slopes :] = np.log(np.average(self.squared_residuals / np.exp(self.features @ t), weights=w))
+        t[self.n_slopes :] = np.log(np.average(self.losses / np.exp(self.features @ t), weights=w))
         nothing = NoiseFactors.none(rows.ids), NoiseFactors.none(cols.ids)
         return NoiseFit(t, *nothing, np.ones(len(w)), np.inf, np.inf)
 
     def step(self, state: NoiseFit) -> NoiseFit:
         """Row factors, column factors, then coefficients."""
         (rows, cols), t = self.sides, state.coefficients
-        ratio = self.squared_residuals / np.exp(self.features @ t)
+        ratio = self.losses / np.exp(self.features @ t)
         a, a_left_out = rows.shrunk(ratio / state.cols.of(cols.group, cols.predicted))
         b, b_left_out = cols.shrunk(ratio / a.of(rows.group, rows.predicted))
         left_out = a_left_out * b_left_out
@@ -132,11 +135,11 @@ class Backfitting:
     def loss(self, t: Array, factors: Array) -> float:
         """f at t, with the product of both factors given for each entry."""
         log_risk, w, off = self.features @ t + np.log(factors), self.sides[0].weight, t - self.prior
-        return float(w @ (log_risk + self.squared_residuals * np.exp(-log_risk)) + off @ self.penalty @ off) / 2
+        return float(w @ (log_risk + self.losses * np.exp(-log_risk)) + off @ self.penalty @ off) / 2
 
     def gradient(self, t: Array, factors: Array) -> Array:
         """Of f in t."""
-        ratio = self.squared_residuals / (np.exp(self.features @ t) * factors)
+        ratio = self.losses / (np.exp(self.features @ t) * factors)
         return self.features.T @ (self.sides[0].weight * (1.0 - ratio)) / 2 + self.penalty @ (t - self.prior)
 
     def measure(self, state: NoiseFit) -> float:

@@ -15,11 +15,12 @@ from surefill.data.groups import Groups, locate
 from surefill.data.splits import fold_numbers
 from surefill.errors import InputError
 from surefill.loop import ProgressCallback
+from surefill.losses import SQUARED, Loss
 from surefill.parallel import current_map
 from surefill.registry import storable
 
 FEWEST = 20
-"""Cells that each part of a split into blocks needs: the mean of fewer squared errors is off by a third or more."""
+"""Cells that each part of a split into blocks needs: the mean of fewer losses is off by a third or more."""
 
 N_FOLDS = 5
 """Folds of the cells: each completion sees four fifths of them, as a usual cross-validation has it."""
@@ -90,7 +91,7 @@ class CrossFit:
     """Completions of the observations, each fitted without one of ``n_folds`` random folds of the cells.
 
     A fold is fitted when it is first asked for, and once: the first serves as the trial fit, all of them teach the
-    risk.
+    risk, which is the expectation of ``loss``.
 
     Examples
     --------
@@ -109,10 +110,11 @@ class CrossFit:
         n_folds: int = N_FOLDS,
         random_state: int = 0,
         progress: ProgressCallback | None = None,
+        loss: Loss = SQUARED,
     ) -> None:
         if len(observations) < 2:
             raise InputError("fitting without a part of the cells needs at least 2 observed cells; there is 1.")
-        self.observations, self.algorithm = observations, algorithm
+        self.observations, self.algorithm, self.loss = observations, algorithm, loss
         self.n_folds = min(n_folds, len(observations))
         self._seed = random_state
         self._fold = fold_numbers(len(observations), self.n_folds, random_state)
@@ -136,16 +138,16 @@ class CrossFit:
         fitted = current_map().map(lambda fold: self.algorithm.fit(self.split(fold)[0]), missing)
         self._completions.update(zip(missing, fitted, strict=True))
 
-    def residuals(self) -> Residuals:
+    def residuals(self, loss: Loss | None = None) -> Residuals:
         """Every cell once, in the order of the folds, as it looked to the completion of the other folds."""
         self.fit_all()
-        parts = current_map().map(self._residuals_of, range(self.n_folds))
+        parts = current_map().map(lambda fold: self._residuals_of(fold, loss or self.loss), range(self.n_folds))
         names = [field.name for field in fields(Residuals)]
         return Residuals(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
 
-    def _residuals_of(self, fold: int) -> Residuals:
+    def _residuals_of(self, fold: int, loss: Loss) -> Residuals:
         train, cells = self.split(fold)
-        return Residuals.of(cells, Evidence.of(train, self.completion(fold)))
+        return Residuals.of(cells, Evidence.of(train, self.completion(fold)), loss)
 
     def without_blocks(self) -> HiddenBlocks | None:
         """A completion of cells inside random halves of rows and columns, to be tried on what crosses between them.
@@ -175,18 +177,18 @@ class HiddenBlocks:
 
 @dataclass(frozen=True, eq=False)
 class Residuals:
-    """Squared errors of predictions by completions that had not seen the cells, and what was known before."""
+    """Losses of predictions by completions that had not seen the cells, and what was known before."""
 
     rows: IntArray
     cols: IntArray
     counts: NDArray[np.int64]
-    squared: Array
+    loss: Array
     predicted: Array
     log_variance: Array
 
     @classmethod
-    def of(cls, cells: Observations, evidence: Evidence) -> Self:
+    def of(cls, cells: Observations, evidence: Evidence, loss: Loss = SQUARED) -> Self:
         """Those of ``cells``, which the completion of ``evidence`` had no part in."""
         predicted = evidence.completion.at(cells.rows, cells.cols)
         log_variance = evidence.log_variance(cells.rows, cells.cols)
-        return cls(cells.rows, cells.cols, cells.counts, cells.squared_errors(predicted), predicted, log_variance)
+        return cls(cells.rows, cells.cols, cells.counts, loss.at(cells, predicted), predicted, log_variance)

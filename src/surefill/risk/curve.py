@@ -1,4 +1,4 @@
-"""Expected squared error as a falling function of confidence."""
+"""Expected loss as a falling function of confidence."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from surefill.registry import storable
 @storable
 @dataclass(frozen=True, eq=False)
 class RiskCurve:
-    """risk(c) = the non-increasing fit of held-out squared errors on confidence, in the user's squared units.
+    """risk(c) = the non-increasing fit of held-out losses, squared errors by default, on confidence.
 
     Linear between its knots, flat beyond them. The errors are against observed values, so the noise of an
     observation is part of the risk.
@@ -41,21 +41,21 @@ class RiskCurve:
             raise InputError("a risk curve needs one finite risk per confidence.")
 
     @classmethod
-    def fit(cls, confidence: Array, squared_error: Array, weight: ArrayLike) -> RiskCurve:
+    def fit(cls, confidence: Array, loss: Array, weight: ArrayLike) -> RiskCurve:
         """Isotonic regression on held-out entries."""
         isotonic = IsotonicRegression(increasing=False, y_min=0.0)
-        isotonic.fit(confidence, squared_error, sample_weight=np.asarray(weight, dtype=np.float64))
+        isotonic.fit(confidence, loss, sample_weight=np.asarray(weight, dtype=np.float64))
         return cls(np.asarray(isotonic.X_thresholds_), np.asarray(isotonic.y_thresholds_))
 
     def at(self, confidence: ArrayLike) -> Array:
-        """Expected squared error at the given confidences."""
+        """Expected loss at the given confidences."""
         return np.interp(np.asarray(confidence, dtype=np.float64), self.confidence, self.risk)
 
 
 @storable
 @dataclass(frozen=True, eq=False)
 class ConfidenceRisk:
-    """risk_x = curve(C_x): an expected squared error for every entry, from its confidence alone.
+    """risk_x = curve(C_x): an expected loss for every entry, from its confidence alone.
 
     Examples
     --------
@@ -72,7 +72,7 @@ class ConfidenceRisk:
     confidence: ExtendableConfidence
 
     def at(self, rows: ArrayLike, cols: ArrayLike) -> Array:
-        """Expected squared errors at the pairs (rows[t], cols[t]), in the data's squared units."""
+        """Expected losses at the pairs (rows[t], cols[t])."""
         return self.curve.at(self.confidence.at(rows, cols))
 
     def given(self, rows: ArrayLike, cols: ArrayLike, predicted: Array, confidence: Array) -> Array:

@@ -19,7 +19,7 @@ CREDIBILITIES = (*(2.0**power for power in range(15)), 1e9)
 """How many draws the prior may count for; with the last one, rows (or columns) do not differ."""
 
 LARGEST_RATIO, LARGEST_TILT = 5.0, 1.0
-"""Squared residuals over their expectation are clipped at the first when slopes are learnt, exponents at the second."""
+"""Losses over their expectation are clipped at the first when slopes are learnt, exponents at the second."""
 
 TINY, ROUNDING = 1e-300, 1e-12
 """The first keeps divisions by empty sums finite, the second tells a spread of exactly 0 from rounding."""

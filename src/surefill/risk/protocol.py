@@ -16,7 +16,7 @@ from surefill.risk.cross_fitting import CrossFit
 
 
 class Risk(Protocol):
-    """The expected squared error of every entry against a new observation, in the data's squared units.
+    """The expected loss of every entry against a new observation: the squared error, unless another was asked for.
 
     Examples
     --------
@@ -29,7 +29,7 @@ class Risk(Protocol):
     """
 
     def at(self, rows: ArrayLike, cols: ArrayLike) -> NDArray[np.float64]:
-        """Expected squared errors at the pairs (rows[t], cols[t])."""
+        """Expected losses at the pairs (rows[t], cols[t])."""
         ...
 
     def given(self, rows: ArrayLike, cols: ArrayLike, predicted: Array, confidence: Array) -> NDArray[np.float64]:
@@ -66,5 +66,5 @@ class RiskAlgorithm(Protocol):
         floor: float | None = None,
         progress: ProgressCallback | None = None,
     ) -> Risk:
-        """Learn how wrong ``completion`` is where; ``confidence`` supports what is at or above ``floor``."""
+        """Learn how wrong ``completion`` is, by ``cross_fit.loss``; ``confidence`` supports what reaches ``floor``."""
         ...

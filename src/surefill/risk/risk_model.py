@@ -14,9 +14,11 @@ from surefill.confidence import ExtendableConfidence
 from surefill.data import Observations
 from surefill.errors import InputError
 from surefill.loop import ProgressCallback, run
+from surefill.losses import Loss
 from surefill.parallel import one_blas_thread
 from surefill.registry import storable
 from surefill.risk.backfitting import Backfitting, hats, knots_for
+from surefill.risk.chance import ChanceOfLargeError
 from surefill.risk.cross_fitting import CrossFit, Evidence, HiddenBlocks, Residuals
 from surefill.risk.noise_factors import TINY, NoiseFactors, NoiseSide
 
@@ -26,7 +28,7 @@ from surefill.risk.noise_factors import TINY, NoiseFactors, NoiseSide
 class SupportFactor:
     """k^(1 - C / floor) for an entry of confidence C below the floor, 1 from the floor on.
 
-    ``unsupported`` is k >= 1, how many times larger squared errors are than expected where nothing ties row and column
+    ``unsupported`` is k >= 1, how many times larger losses are than expected where nothing ties row and column
     together, measured on blocks hidden on purpose.
 
     Examples
@@ -51,14 +53,16 @@ class SupportFactor:
 @storable
 @dataclass(frozen=True, eq=False)
 class FittedRisk:
-    """risk_ij = v_ij^slope exp(curve(M_ij)) a_i(M_ij) b_j(M_ij) k^(1 - C_ij / floor), in squared units:
+    """risk_ij = v_ij^slope exp(curve(M_ij)) a_i(M_ij) b_j(M_ij) k^(1 - C_ij / floor), in the loss's units:
 
-    the expected squared difference between a new draw at (i, j) and its prediction M_ij, noise included. v is the
+    the expected loss, the squared difference unless another was asked for, between a new draw at (i, j) and its
+    prediction M_ij, noise included. v is the
     completion's variance, or a count of draws where it has none, a and b say how noisy the row and the column are, and
     whether more so where predictions are high. The curve is linear between its knots and flat beyond. The slope is at
     least 0, so that risk rises with v. The last factor, where a confidence was given, is for entries below its floor
     (:class:`SupportFactor`). Risk is always above 0. A row or column never seen has factor 1, as if it were like most,
-    and the variance of the prior.
+    and the variance of the prior. Where the loss is a chance, ``chance`` makes it from the expected absolute error, the
+    above.
 
     Examples
     --------
@@ -79,6 +83,7 @@ class FittedRisk:
     knots: Array
     heights: Array
     support: SupportFactor | None = None
+    chance: ChanceOfLargeError | None = None
 
     def __post_init__(self) -> None:
         fits = self.knots.shape == self.heights.shape and bool((np.diff(self.knots) > 0).all())
@@ -91,7 +96,7 @@ class FittedRisk:
         return self.evidence.completion.shape
 
     def at(self, rows: ArrayLike, cols: ArrayLike) -> NDArray[np.float64]:
-        """Expected squared error at the pairs (rows[t], cols[t]), at the cost of one prediction and variance each."""
+        """Expected loss at the pairs (rows[t], cols[t]), at the cost of one prediction and variance each."""
         confidence = np.ones(np.shape(rows)) if self.support is None else self.support.confidence.at(rows, cols)
         return self.given(rows, cols, self.evidence.completion.at(rows, cols), confidence)
 
@@ -100,7 +105,8 @@ class FittedRisk:
         curve = np.interp(predicted, self.knots, self.heights)
         level = np.exp(self.slope * self.evidence.log_variance(rows, cols) + curve)
         risk = level * self.rows.at(rows, predicted) * self.cols.at(cols, predicted)
-        return np.asarray(risk if self.support is None else risk * self.support.at(confidence))
+        risk = np.asarray(risk if self.support is None else risk * self.support.at(confidence))
+        return risk if self.chance is None else self.chance.at(risk)
 
     def fold_in(
         self,
@@ -123,8 +129,8 @@ class FittedRisk:
 MOST_KNOTS, ENTRIES_PER_KNOT = 10, 20
 """Knots of the curve of the prediction, and entries for each: about as many as a smooth curve can be learnt from."""
 
-LEAST_RISK = 1e-10
-"""Added to squared residuals, as a share of the squared half-width of the bounds: the log of an exact fit is finite."""
+LEAST_ERROR = 1e-5
+"""An error of this share of the half-width of the bounds is added as a loss: the log of an exact fit is finite."""
 
 TOL, MAX_STEPS = 1e-4, 50
 """Convergence: steps end once the loss per draw changes by less than ``TOL``, far below its sampling error."""
@@ -133,14 +139,17 @@ TOL, MAX_STEPS = 1e-4, 50
 @storable
 @dataclass(frozen=True)
 class RiskModel:
-    """E (y - M_ij)^2 = v_ij^s exp(curve(M_ij)) a_i(M_ij) b_j(M_ij) for a new draw y, in the user's squared units.
+    """E l(y - M_ij) = v_ij^s exp(curve(M_ij)) a_i(M_ij) b_j(M_ij) for a new draw y; l is the square unless said.
 
-    Each fold of the observed cells is predicted by a completion of the others. The squared errors of these
+    Each fold of the observed cells is predicted by a completion of the others. The losses of these
     predictions, never of cells a completion was fitted on, teach the model: the slope s >= 0 of the completion's own
     variance v, a smooth curve of the prediction M (errors shrink near the bounds), and how noisy each row and each
     column is, a_i(M) = a_i exp(d_i (M - c_i)) and b_j likewise, drawn towards 1 the more the less was seen: some
     people are hard to foretell in what they like, others in what they dislike. While s and the curve are learnt, the
     factors of a cell leave its own residual out. Counts enter through v and through the shrinkage.
+
+    A chance, such as that of an error beyond a distance, saturates: it follows from the expected absolute error by
+    :class:`surefill.risk.chance.ChanceOfLargeError`, learnt from the same cells.
 
     The cost is that of the folds' completions, and O(cells) for the rest. Nothing is promised: the risk is an estimate,
     for entries that are to be predicted as the observed cells were. Of blocks of the matrix in which no cell was seen
@@ -174,26 +183,38 @@ class RiskModel:
         With a ``confidence`` and its ``floor``, how much larger errors are without support is measured as well, by one
         more completion.
         """
-        least = LEAST_RISK * observations.unit.half_width**2
-        learnt = _learnt(cross_fit.residuals(), Evidence.of(observations, completion), least, progress)
-        if confidence is None or floor is None or (blocks := cross_fit.without_blocks()) is None:
+        loss, evidence = cross_fit.loss.size_loss, Evidence.of(observations, completion)
+        least = (LEAST_ERROR * observations.unit.half_width) ** loss.degree
+        cells = cross_fit.residuals(loss)
+        learnt, left_out = _learnt(cells, evidence, loss, least, progress)
+        if confidence is not None and floor is not None and (blocks := cross_fit.without_blocks()) is not None:
+            learnt = replace(
+                learnt, support=SupportFactor(confidence, floor, _unsupported_factor(learnt, blocks, loss))
+            )
+        if loss is cross_fit.loss:
             return learnt
-        return replace(learnt, support=SupportFactor(confidence, floor, _unsupported_factor(learnt, blocks)))
+        missed, weight = cross_fit.residuals().loss, cells.counts.astype(np.float64)
+        return replace(learnt, chance=ChanceOfLargeError.fit(left_out, missed, weight))
 
 
-def _unsupported_factor(risk: FittedRisk, blocks: HiddenBlocks) -> float:
-    """Mean of squared error over risk where nothing ties, relative to that of held-out cells inside; at least 1."""
+def _unsupported_factor(risk: FittedRisk, blocks: HiddenBlocks, loss: Loss) -> float:
+    """Mean of loss over risk where nothing ties, relative to that of held-out cells inside; at least 1."""
     there = replace(risk, evidence=blocks.evidence)
     ratios = []
     for cells in (blocks.crossing, blocks.inside):
         predicted = blocks.evidence.completion.at(cells.rows, cells.cols)
         expected = there.given(cells.rows, cells.cols, predicted, np.ones(len(cells)))
-        ratios.append(float(np.average(cells.squared_errors(predicted) / expected, weights=cells.counts)))
+        ratios.append(float(np.average(loss.at(cells, predicted) / expected, weights=cells.counts)))
     return max(1.0, ratios[0] / max(ratios[1], TINY))
 
 
-def _learnt(cells: Residuals, evidence: Evidence, least: float, progress: ProgressCallback | None) -> FittedRisk:
-    """The model that fits the residuals of ``cells``, each made ``least`` larger, for use with ``evidence``."""
+def _learnt(
+    cells: Residuals, evidence: Evidence, loss: Loss, least: float, progress: ProgressCallback | None
+) -> tuple[FittedRisk, Array]:
+    """The model that fits the losses of ``cells``, each made ``least`` larger, for use with ``evidence``.
+
+    With it the risks of the cells, each by factors without its own loss.
+    """
     n_knots = min(MOST_KNOTS, 2 + len(cells.rows) // ENTRIES_PER_KNOT)
     knots = knots_for(cells.predicted, n_knots)
     sides = (
@@ -202,8 +223,10 @@ def _learnt(cells: Residuals, evidence: Evidence, least: float, progress: Progre
     )
     centre = float(np.average(cells.log_variance, weights=cells.counts))
     features = np.column_stack([cells.log_variance - centre, hats(cells.predicted, knots)])
-    solver = Backfitting(features, 1, cells.squared + least, sides, TOL)
+    solver = Backfitting(features, 1, cells.loss + least, sides, TOL, loss.degree / 2)
     with one_blas_thread():
         fit = run(solver, max_steps=MAX_STEPS, progress=progress).state
     slope = float(fit.coefficients[0])
-    return FittedRisk(evidence, fit.rows, fit.cols, slope, knots, fit.coefficients[1:] - slope * centre)
+    heights = fit.coefficients[1:] - slope * centre
+    left_out = np.exp(features @ fit.coefficients) * fit.left_out
+    return FittedRisk(evidence, fit.rows, fit.cols, slope, knots, heights), left_out
