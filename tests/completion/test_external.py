@@ -113,6 +113,7 @@ def test_a_table_without_labels_is_matched_by_index(seen):
         ({"source": len, "kind": "predictions"}, "source"),
         ({"source": len, "kind": "x"}, "kind"),
         ({"source": Ridge(), "features": "x"}, "features"),
+        ({"source": len, "held_out": "yes"}, "held_out"),
     ],
 )
 def test_bad_parameters(seen, parameters, name):

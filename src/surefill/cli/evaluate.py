@@ -90,9 +90,9 @@ def describe(summary: dict[str, Any]) -> str:
     lines += ["", "Risk by tenths of entries: predicted " + " ".join(f"{x:.2f}" for x in deciles["predicted"])]
     lines += ["                                seen " + " ".join(f"{x:.2f}" for x in deciles["seen"])]
     interval = summary["intervals"]
+    width = "infinite" if interval["width"] is None else f"{interval['width']:.3g}"
     lines += [
-        f"Intervals at level {interval['level']:g} held {interval['coverage']:.1%} of the values; mean width "
-        f"{interval['width']:.3g}.",
+        f"Intervals at level {interval['level']:g} held {interval['coverage']:.1%} of the values; mean width {width}.",
         "",
     ]
     for fold in summary["promises"]:

@@ -55,6 +55,9 @@ class Completion(Protocol):
 class CompletionAlgorithm(Protocol):
     """FC of the paper: observations in, a completion out.
 
+    One that knows of other cells than those it is given, such as predictions made elsewhere, says so by a property
+    ``may_have_seen_all`` that is true: what is kept of it is then not promised.
+
     Examples
     --------
     >>> import surefill as sf

@@ -206,20 +206,32 @@ class ExternalCompletion:
         for by name, because it holds the whole matrix; it must keep every column.
         "predictions": :class:`Observations` that hold predictions, matched by labels where both have them.
         "auto" takes Observations for predictions, an object with ``predict`` for a regressor, a function for "predict".
+    held_out : whether the predictions of a function or a table were made without the observed cells that a promise
+        will be tested on; since that cannot be known, nothing is promised of them unless this says so. What "fit",
+        "regressor" and "imputer" predict is fitted on the training cells alone, and needs no such word.
     features : of a regressor: "one-hot" (sparse, a column per row and per column), "ids" (the two indices, for trees),
         or a function (rows, cols) -> array with one line per cell.
 
     Examples
     --------
     >>> seen = Observations([0, 0, 1], [0, 1, 0], [1.0, 2.0, 3.0])
-    >>> ExternalCompletion(lambda rows, cols: 1.0 + rows + cols).fit(seen).dense()
+    >>> mine = ExternalCompletion(lambda rows, cols: 1.0 + rows + cols)
+    >>> mine.fit(seen).dense()
     array([[1., 2.],
            [2., 3.]])
+    >>> mine.may_have_seen_all, ExternalCompletion(mine.source, held_out=True).may_have_seen_all
+    (True, False)
     """
 
     source: Any
     kind: Kind = "auto"
     features: Literal["one-hot", "ids"] | Callable[..., Any] = "one-hot"
+    held_out: bool = False
+
+    @property
+    def may_have_seen_all(self) -> bool:
+        """Whether the predictions may rest on cells that were to be held out from them."""
+        return not self.held_out and self._resolved() in ("predict", "predictions")
 
     def fit(self, observations: Observations, progress: ProgressCallback | None = None) -> Completion:
         """The predictions of the source, as a completion."""
@@ -253,6 +265,8 @@ class ExternalCompletion:
         }.get(kind, callable(self.source))
         if not has:
             raise invalid_parameter("ExternalCompletion", "source", f"{needs} for kind {kind!r}", self.source)
+        if not isinstance(self.held_out, bool):
+            raise invalid_parameter("ExternalCompletion", "held_out", "True or False", self.held_out)
         if not (callable(self.features) or self.features in ("one-hot", "ids")):
             raise invalid_parameter("ExternalCompletion", "features", "'one-hot', 'ids' or a function", self.features)
         return kind

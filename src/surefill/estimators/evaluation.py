@@ -76,7 +76,7 @@ class Evaluation:
 
     def summary(self) -> dict[str, Any]:
         """Plain numbers, ready for JSON."""
-        n = len(self.losses)
+        n, width = len(self.losses), metrics.interval_width(self.low, self.high)
         deciles = metrics.calibration_by_decile(self.losses, self.scores["risk"], min(10, n))
         return {
             "entries": n,
@@ -89,7 +89,7 @@ class Evaluation:
             "intervals": {
                 "level": LEVEL,
                 "coverage": metrics.interval_coverage(self.values, self.low, self.high),
-                "width": metrics.interval_width(self.low, self.high),
+                "width": width if np.isfinite(width) else None,
             },
             "promises": [
                 {"fold": each.fold, "promised": each.promised, "kept": each.kept, "error": each.error}

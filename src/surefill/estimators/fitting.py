@@ -30,6 +30,7 @@ from surefill.guarantee import (
 )
 from surefill.guarantee.plan import within
 from surefill.guarantee.target_weights import Aim
+from surefill.guarantee.wording import SEEN_BEFORE
 from surefill.loop import ProgressCallback
 from surefill.losses import SQUARED, BoundedLoss, Loss
 from surefill.registry import AUTO, COMPLETIONS, CONFIDENCES
@@ -209,7 +210,7 @@ class Fitting:
             risk=found.risk,
             selection=selection,
             certificate=certificate,
-            guarantee=state_guarantee(plan, selection, weights, loss),
+            guarantee=state_guarantee(plan, selection, weights, loss, withheld=self._withheld),
             plan=plan,
             calibration=calibration,
             weights=weights,
@@ -217,6 +218,11 @@ class Fitting:
             scores=ConformalScores.of(errors, self.loss.error_scale(calibration.risk), calibration.weight),
             timings=self.timings,
         )
+
+    @property
+    def _withheld(self) -> str:
+        """Why nothing can be promised, whatever the calibration cells show; empty where nothing stands in the way."""
+        return SEEN_BEFORE if getattr(self.completion, "may_have_seen_all", False) else ""
 
     def _bounded_loss(self, observations: Observations, train: Observations, predicted: Array) -> BoundedLoss:
         """The loss, clipped at what bounds and predictions of the training cells allow.

@@ -216,7 +216,7 @@ class PartialCompletion:
             raise invalid_parameter("at_tolerance", "tolerance", "a number above 0", tolerance)
         plan = self.plan.at_tolerance(float(tolerance))
         selection = select(plan, self.calibration)
-        guarantee = state_guarantee(plan, selection, self.weights, self.loss, asked_later=True)
+        guarantee = state_guarantee(plan, selection, self.weights, self.loss, True, self.guarantee.withheld)
         return replace(self, plan=plan, selection=selection, guarantee=guarantee)
 
     def kept_share(self, n_sampled: int = 200_000, random_state: int = 0) -> float:

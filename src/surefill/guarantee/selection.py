@@ -166,6 +166,8 @@ def describe_shortfall(selection: Selection, shortfall: Shortfall) -> str:
 class Guarantee:
     """What is promised about the kept set, over which entries, and what is not.
 
+    ``withheld`` says why nothing is promised although something is kept; it is empty where nothing stands in the way.
+
     Examples
     --------
     >>> import surefill as sf
@@ -181,6 +183,7 @@ class Guarantee:
     sentence: str
     holds_over: str
     not_promised: str
+    withheld: str = ""
 
 
 @storable

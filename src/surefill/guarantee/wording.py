@@ -13,6 +13,12 @@ ASKED_LATER = (
 )
 """Said of a promise at a tolerance that was asked for after the fit."""
 
+SEEN_BEFORE = (
+    "the predictions may have been made with the very cells they are tested on; if they were made without them, say "
+    "ExternalCompletion(..., held_out=True)."
+)
+"""Why nothing is promised of predictions that were made elsewhere."""
+
 TARGETS = {
     "observed": "entries drawn like the observed ones",
     "unobserved": "all entries that were not observed",
@@ -27,9 +33,11 @@ def state_guarantee(
     weights: TargetWeights,
     loss: BoundedLoss,
     asked_later: bool = False,
+    withheld: str = "",
 ) -> Guarantee:
     """What :func:`surefill.guarantee.selection.select` shows, over which entries, under which conditions.
 
+    ``withheld`` is why nothing can be promised, whatever the calibration entries show, and else empty.
     ``asked_later`` says that the tolerance was given after the calibration entries had been looked at.
 
     Examples
@@ -55,6 +63,8 @@ def state_guarantee(
     condition = f" and {loss.condition}" if loss.condition else ""
     if selection.empty:
         sentence = f"Nothing is promised, for nothing is kept. {selection.sentence}"
+    elif withheld:
+        sentence = f"Nothing is promised of what is kept: {withheld}"
     else:
         sentence = (
             f"With probability at least {1 - plan.delta:g} over the draw of the {plan.n_calibration:,} calibration "
@@ -72,7 +82,8 @@ def state_guarantee(
             f" It rests on the chances of being observed {source}; entries so rare that their weight exceeds "
             f"{weights.largest:.3g} count with that weight only."
         )
-    return Guarantee(not selection.empty, plan.delta, sentence, holds_over, _not_promised(weights))
+    promised = not (selection.empty or withheld)
+    return Guarantee(promised, plan.delta, sentence, holds_over, _not_promised(weights), withheld)
 
 
 def _not_promised(weights: TargetWeights) -> str:

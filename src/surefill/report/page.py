@@ -154,6 +154,11 @@ def lead(contents: ReportContents) -> str:
     guarantee, asked = contents.guarantee, number(contents.selection.tolerance)
     loss = contents.selection.loss.mean_name
     table = f"this table of {len(contents.rows):,} by {len(contents.columns):,} cells"
+    if guarantee.withheld and not contents.selection.empty:
+        return (
+            f"Asked to fill {table} with a {loss} of at most {asked}, surefill keeps "
+            f"{percent(contents.kept_share)} of it and promises nothing of that: {guarantee.withheld}"
+        )
     if not guarantee.promised:
         return (
             f"Asked to fill {table} with a {loss} of at most {asked}, surefill keeps nothing and promises "

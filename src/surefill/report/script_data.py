@@ -26,7 +26,7 @@ LAYER_WORDS = {
 def script_data(contents: ReportContents, scale: ChartScale) -> dict[str, Any]:
     """Outcomes by tolerance, and the layers of the heat map as deflated bytes."""
     return {
-        "outcomes": [_outcome(outcome, scale) for outcome in contents.outcomes],
+        "outcomes": [_outcome(outcome, scale, not contents.guarantee.withheld) for outcome in contents.outcomes],
         "asked": contents.asked,
         "left": LEFT,
         "right": WIDTH - RIGHT,
@@ -34,19 +34,19 @@ def script_data(contents: ReportContents, scale: ChartScale) -> dict[str, Any]:
     }
 
 
-def _outcome(outcome: ToleranceOutcome, scale: ChartScale) -> dict[str, Any]:
+def _outcome(outcome: ToleranceOutcome, scale: ChartScale, can_promise: bool) -> dict[str, Any]:
     selection = outcome.selection
+    promised = can_promise and not selection.empty
     error, share = selection.held_out_error, percent(selection.held_out_share)
     tolerance, kept = number(selection.tolerance), percent(outcome.kept_share)
-    promised = "nothing can be promised" if selection.empty else "promised"
     return {
         "tolerance": tolerance,
         "kept": kept,
         "calibration": f"{share} of {selection.n_held_out:,}",
         "error": "none" if error is None else number(error),
-        "promised": not selection.empty,
+        "promised": promised,
         "why": _why(selection),
-        "spoken": f"{tolerance}: keeps {kept} of the matrix, {promised}",
+        "spoken": f"{tolerance}: keeps {kept} of the matrix, {'promised' if promised else 'nothing can be promised'}",
         "x": None if error is None else scale.x(selection.held_out_share),
         "y": None if error is None else scale.y(error),
         "line": scale.y(selection.tolerance),

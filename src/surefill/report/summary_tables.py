@@ -108,7 +108,7 @@ def outcomes_table(contents: ReportContents) -> str:
         selection, share = contents.outcomes[k].selection, contents.outcomes[k].kept_share
         error = "none" if selection.held_out_error is None else measured(selection.held_out_error)
         name = number(selection.tolerance) + (" (asked)" if k == asked else "")
-        promised = "no" if selection.empty else "yes"
+        promised = "no" if selection.empty or contents.guarantee.withheld else "yes"
         rows.append((name, percent(share), percent(selection.held_out_share), error, promised))
     heads = ("tolerance", "kept of matrix", "of calibration", "their error", "promised")
     return table(heads, rows, current=shown.index(asked))
