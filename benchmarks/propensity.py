@@ -101,7 +101,7 @@ def models(pattern: Pattern, first: Observations, second: Observations) -> Itera
 def cells_outside(*seen: Observations) -> CellSample:
     m, n = seen[0].shape
     if m * n < 3_000_000:
-        return CellSample.whole((m, n)).outside(*seen)
+        return CellSample.whole((m, n), *seen)
     rows, cols = np.bincount(seen[0].rows, minlength=m) + 0.5, np.bincount(seen[0].cols, minlength=n) + 0.5
     return CellSampler.of(rows, cols, 0.5).draw(3_000_000, np.random.default_rng(9)).outside(*seen)
 

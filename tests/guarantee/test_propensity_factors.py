@@ -33,7 +33,11 @@ def test_draws_stand_for_all_cells():
     assert abs(terms.sum() - f.sum()) < 4 * terms.std() * np.sqrt(len(terms))
     everywhere = sampler.rate(*np.divmod(np.arange(600), 20))
     assert everywhere.sum() == pytest.approx(1)
-    assert len(CellSample.whole((3, 4)).outside(Observations([0], [1], [0.0], (3, 4), (-1, 1))).rows) == 11
+    seen = Observations([0, 2], [1, 3], [0.0, 0.0], (3, 4), (-1, 1))
+    whole, left = CellSample.whole((3, 4)), CellSample.whole((3, 4), seen)
+    assert len(whole.rows) == 12
+    np.testing.assert_array_equal(whole.outside(seen), left)
+    assert set(zip(left.rows, left.cols, strict=True)).isdisjoint({(0, 1), (2, 3)})
 
 
 @pytest.mark.parametrize("share", [1.0, 0.4])

@@ -241,7 +241,7 @@ def _cells_outside(fitted_on: Observations, n_held_out: int, random_state: int) 
     """All cells outside O1, or draws of them: half by how often rows and columns are seen, half from anywhere."""
     m, n = fitted_on.shape
     if m * n <= ALL_CELLS:
-        return CellSample.whole((m, n)).outside(fitted_on)
+        return CellSample.whole((m, n), fitted_on)
     row_weight, col_weight = (_sums(lines, None, k) + 0.5 for lines, k in ((fitted_on.rows, m), (fitted_on.cols, n)))
     sampler, n_draws = CellSampler.of(row_weight, col_weight, uniform=0.5), max(ALL_CELLS, 4 * n_held_out)
     return sampler.draw(n_draws, np.random.default_rng(random_state)).outside(fitted_on)

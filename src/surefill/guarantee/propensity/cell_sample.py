@@ -24,9 +24,12 @@ class CellSample(NamedTuple):
     rates: Array
 
     @classmethod
-    def whole(cls, shape: tuple[int, int]) -> CellSample:
-        """Every cell once."""
-        rows, cols = np.divmod(np.arange(shape[0] * shape[1]), shape[1])
+    def whole(cls, shape: tuple[int, int], *outside: Observations) -> CellSample:
+        """Every cell once that is in none of ``outside``."""
+        kept = np.ones(shape, dtype=bool)
+        for seen in outside:
+            kept[seen.rows, seen.cols] = False
+        rows, cols = np.nonzero(kept)
         return cls(rows, cols, np.ones(len(rows)))
 
     def outside(self, *seen: Observations) -> CellSample:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,6 +16,7 @@ from surefill.guarantee.propensity.base import MOST_LIKELY
 from surefill.guarantee.propensity.cell_sample import CellSample, CellSampler
 from surefill.guarantee.propensity.marginal import MarginalPropensity
 from surefill.kernels.least_squares import biased_products, solve_groups
+from surefill.kernels.pattern_responses import pattern_responses
 from surefill.parallel import over_ranges
 from surefill.registry import storable
 
@@ -146,10 +147,10 @@ class Contrast:
         (m, n), n_draws = found.shape, DRAWS * len(found)
         sampler = CellSampler.of(np.exp(marginal.row_logit), np.exp(marginal.col_logit))
         if m * n <= 2 * n_draws:
-            drawn, rates = CellSample.whole((m, n)), np.ones(len(found))
+            drawn, rates = CellSample.whole((m, n), found, *left_out), np.ones(len(found))
         else:
-            drawn, rates = sampler.draw(n_draws, rng), n_draws * sampler.rate(found.rows, found.cols)
-        drawn = drawn.outside(found, *left_out)
+            drawn = sampler.draw(n_draws, rng).outside(found, *left_out)
+            rates = n_draws * sampler.rate(found.rows, found.cols)
         rows: Indices = np.append(found.rows, drawn.rows).astype(np.int64)
         cols: Indices = np.append(found.cols, drawn.cols).astype(np.int64)
         labels = np.repeat([1.0, 0.0], [len(found), len(drawn.rows)])
@@ -158,21 +159,17 @@ class Contrast:
 
     def derivatives(self, logits: Array) -> tuple[Array, Array]:
         """Of each cell's log likelihood in logit p: the first, and the expected second with its sign changed."""
-        return _derivatives(self.found, self.rates, logits, self.looked_at, self.share)
+        odds = np.exp(logits)
+        slope = 1 / (1 + (1 - self.share) * odds)  # d log(v e / (1 + (1 - s) e)) / d log e
+        odds *= self.looked_at * slope
+        chance = odds / (odds + self.rates)
+        return (self.found - chance) * slope, chance * (1 - chance) * slope**2
 
     def log_likelihood(self, logits: Array) -> Array:
         """Of each cell in the sample."""
         odds = np.exp(logits)
         odds *= self.looked_at / (1 + (1 - self.share) * odds)
         return np.asarray(np.log(np.where(self.found > 0, odds, self.rates) / (odds + self.rates)))
-
-
-def _derivatives(found: Array, rates: Array, logits: Array, looked_at: float, share: float) -> tuple[Array, Array]:
-    odds = np.exp(logits)
-    slope = 1 / (1 + (1 - share) * odds)  # d log(v e / (1 + (1 - s) e)) / d log e
-    odds *= looked_at * slope
-    chance = odds / (odds + rates)
-    return (found - chance) * slope, chance * (1 - chance) * slope**2
 
 
 def factor_path(
@@ -225,19 +222,19 @@ class _Lines:
 
     def newton(self, own: Array, fixed: Array, penalty: float) -> Array:
         """One Newton step for (bias, factors) of every line, those of the others fixed; 0 for lines without cells."""
-        interaction = biased_products(own, fixed, self.line, self.other)
-        first, second = _derivatives(self.found, self.rates, self.base + interaction, *self.shares)
-        weight = np.maximum(second, LEAST_CURVATURE)
-        target = interaction - fixed[self.other, 0] + first / weight
+        starts, target, weight = self.groups.starts, np.empty(len(self.line)), np.empty(len(self.line))
+        tables: tuple[Any, ...] = (self.line, self.other, self.found, self.rates, self.base, own, fixed)
+        tables += (*self.shares, LEAST_CURVATURE, target, weight)
+        over_ranges(lambda first, last: pattern_responses(starts[first], starts[last], *tables), starts)
         features = fixed.copy()
         features[:, 0] = 1.0
         n_groups, k = len(self.groups), own.shape[1]
         sizes = self.groups.sizes / self.groups.sizes.mean()
         penalties = np.repeat(penalty * np.sqrt(sizes)[:, None], k, axis=1)
         penalties[:, 0] = BIAS_PENALTY
-        solution, value, starts = np.zeros((n_groups, k)), np.empty(n_groups), self.groups.starts
-        tables = target, weight, features, penalties, np.zeros((k, k)), np.zeros((n_groups, k)), solution, value
-        over_ranges(lambda first, last: solve_groups(first, last, starts, self.other, *tables), starts)
+        solution, value = np.zeros((n_groups, k)), np.empty(n_groups)
+        problem = target, weight, features, penalties, np.zeros((k, k)), np.zeros((n_groups, k)), solution, value
+        over_ranges(lambda first, last: solve_groups(first, last, starts, self.other, *problem), starts)
         result = np.zeros_like(own)
         result[self.groups.ids] = solution
         return result
