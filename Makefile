@@ -8,7 +8,7 @@ FANCY := .venv-fancyimpute
 SMURFF := .venv-smurff
 SEEDS ?= 10
 
-.PHONY: demo test test-processors test-browser test-validity setup lint bench bench-coverage bench-online bench-risk bench-stream bench-support docs lock clean
+.PHONY: demo test test-processors test-browser test-validity setup lint bench bench-active bench-coverage bench-online bench-risk bench-stream bench-support docs lock clean
 
 demo: setup  ## the idea on a small matrix and on real images: numbers and two pictures in surefill-demo/
 	$(BIN)/surefill demo -o surefill-demo
@@ -51,6 +51,9 @@ bench: setup $(BENCH)/.ready $(FANCY)/.ready  ## speed and accuracy, next to pee
 	$(BIN)/python benchmarks/promise.py
 	$(BIN)/python benchmarks/factor_model.py --peer $(BENCH)/bin/python
 	$(BIN)/python benchmarks/completion.py --peer $(FANCY)/bin/python
+
+bench-active: setup  ## which cells to ask next, on Jester, drug responses and MovieLens: about half an hour
+	$(BIN)/python benchmarks/recorded.py active.py --seeds $(SEEDS)
 
 bench-coverage: setup  ## the coverage program at real size: about an hour
 	$(BIN)/python benchmarks/oracle.py

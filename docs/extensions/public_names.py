@@ -21,8 +21,8 @@ from sphinx.util.docutils import SphinxDirective
 import surefill
 
 MODULES = (
-    "completion", "confidence", "coverage", "data", "datasets", "errors", "estimators", "guarantee", "io", "jobs",
-    "loop", "losses", "metrics", "online", "report", "risk", "spaces", "stream", "testing", "theory",
+    "active", "completion", "confidence", "coverage", "data", "datasets", "errors", "estimators", "guarantee", "io",
+    "jobs", "loop", "losses", "metrics", "online", "report", "risk", "spaces", "stream", "testing", "theory",
 )  # fmt: skip
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from surefill.arrays import Array
 from surefill.completion import Completion, CompletionAlgorithm
@@ -91,11 +92,14 @@ class Fitting:
     progress: ProgressCallback | None
     timings: dict[str, float] = field(default_factory=dict)
 
-    def run(self, observations: Observations) -> PartialCompletion:
-        """The whole job."""
-        train, held_out = split_calibration(observations, self.random_state)
+    def run(self, observations: Observations, asked: NDArray[np.bool_]) -> PartialCompletion:
+        """The whole job; ``asked`` tells which observations were chosen, not drawn: they are trained on, but the
+        promise and what it is settled by rest on the others."""
+        training = training_cells(observations, asked, self.random_state)
+        train, held_out = observations.select(training), observations.select(~training)
         train = train if observations.bounds_from is BoundsSource.GIVEN else train.with_bounds(None)
-        tolerance = self.loss.default_tolerance(train) if self.tolerance is None else self.tolerance
+        drawn, drawn_train = observations.select(~asked), train.select(~asked[training])
+        tolerance = self.loss.default_tolerance(drawn_train) if self.tolerance is None else self.tolerance
         cross_fit = CrossFit(
             train, self.completion, random_state=self.random_state, progress=self.progress, loss=self.loss
         )
@@ -111,7 +115,7 @@ class Fitting:
             floor = support_floor(confidence, certificate, 0.0 if trial is None else trial.tested)
             certificate = replace(certificate, tried=() if trial is None else trial.tried)
             found = Estimates(completion, confidence, risk)
-            return self._promise(observations, train, held_out, found, certificate, tolerance, floor)
+            return self._promise(drawn, drawn_train, held_out, found, certificate, tolerance, floor)
 
     def _try(self, cross_fit: CrossFit, tolerance: float) -> TrialFit | None:
         """The first confidence algorithm that supports as much of the first fold as any, as seen without that fold.
@@ -268,6 +272,17 @@ def calibration_share(n_cells: int) -> float:
 def split_calibration(observations: Observations, random_state: int) -> tuple[Observations, Observations]:
     """(training cells, calibration cells)."""
     return split_entries(observations, calibration_share(len(observations)), random_state)
+
+
+def training_cells(observations: Observations, asked: NDArray[np.bool_], random_state: int) -> NDArray[np.bool_]:
+    """Which observations are trained on: all but the calibration entries, which are chosen among those not ``asked``.
+
+    Whatever was asked since a first fit, the calibration entries are those of that fit.
+    """
+    held_out = split_calibration(observations.select(~asked), random_state)[1]
+    training = np.ones(len(observations), dtype=bool)
+    training[observations.find(held_out.rows, held_out.cols)] = False
+    return training
 
 
 def choose_completion(given: object, random_state: int) -> CompletionAlgorithm:

@@ -11,16 +11,20 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from surefill.data import Observations
+from surefill.active import STRATEGIES, Strategy
+from surefill.data import BoundsSource, Observations
 from surefill.errors import InputError, invalid_parameter, is_number, is_seed
 from surefill.estimators.fitting import (
     Fitting,
     choose_completion,
     choose_confidence,
     choose_risk,
+    training_cells,
 )
 from surefill.estimators.matrix_api import complete_rows, fill
+from surefill.estimators.observing import joined, observe
 from surefill.estimators.result import PartialCompletion
+from surefill.estimators.suggestion import Cells, suggest
 from surefill.guarantee.target_weights import AIMS, Aim
 from surefill.loop import ProgressCallback
 from surefill.losses import choose_loss
@@ -70,7 +74,8 @@ class PartialCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
     ----------
     result_ : :class:`PartialCompletion`, frozen: completion, confidence, risk, selection, certificate, guarantee,
         timings and more.
-    observations_ : what it was fitted on.
+    observations_ : what it was fitted on, and what was observed since.
+    asked_ : which of these were added by ``observe``.
 
     Examples
     --------
@@ -120,6 +125,12 @@ class PartialCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
         else:
             observations = Observations.from_matrix(self._validate_matrix(X, reset=True), self.bounds)
         _require_something_to_learn_from(observations)
+        asked = np.zeros(len(observations), dtype=bool)
+        self.result_ = self._fit(observations, asked)
+        self.observations_, self.asked_ = observations, asked
+        return self
+
+    def _fit(self, observations: Observations, asked: NDArray[np.bool_]) -> PartialCompletion:
         fitting = Fitting(
             completion=choose_completion(self.completion, self.random_state),
             confidences=choose_confidence(self.confidence, observations.shape, self.random_state),
@@ -132,9 +143,7 @@ class PartialCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
             random_state=self.random_state,
             progress=self.progress,
         )
-        self.result_ = fitting.run(observations)
-        self.observations_ = observations
-        return self
+        return fitting.run(observations, asked)
 
     def _validate(self) -> None:
         if self.tolerance is not None and not (is_number(self.tolerance) and 0 < self.tolerance < np.inf):
@@ -216,6 +225,98 @@ class PartialCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
         result = self._fitted()
         return fill(self._validate_matrix(X, reset=False), result, self.observations_)
 
+    def suggest(
+        self,
+        n: int,
+        candidates: tuple[ArrayLike, ArrayLike] | None = None,
+        strategy: Strategy = "coverage",
+        return_utilities: bool = False,
+        *,
+        rows: ArrayLike | None = None,
+    ) -> tuple[NDArray[Any], ...]:
+        """The rows and columns of n cells to ask next, chosen one after the other, each for what it adds to the others.
+
+        "coverage" lets the most cells be kept at the tolerance, "variance" lowers the sum of the posterior variances
+        most, and with it the error; "risk" takes the cells of the largest expected error, "random" any. Nothing is
+        asked and nothing changes: the same model gives the same suggestions. They do not depend on the calibration
+        entries, so that a later :meth:`refit` may be tested on the same.
+
+        Parameters
+        ----------
+        n : how many cells, or how many of each row where ``rows`` are given.
+        candidates : rows and columns of the cells that can be asked, indices or labels as for ``predict``; all that
+            were not observed when None (a million drawn ones of larger tables). Observed ones are left out.
+        strategy : "coverage", "variance", "risk" or "random"; all but the last need completion="auto".
+        return_utilities : give a third array: how many more cells each answer lets be kept ("coverage"), by how much it
+            lowers the sum of variances ("variance") or its own expected error ("risk"), both in squared units.
+        rows : ask each of these rows n questions, for the good of these rows alone.
+
+        Examples
+        --------
+        >>> from surefill.datasets import make_low_rank
+        >>> sim = make_low_rank((60, 50), rank=2, n_draws=1000, noise=0.1, random_state=0)
+        >>> completer = PartialCompleter(tolerance=0.02).fit(sim.observations)
+        >>> rows, cols = completer.suggest(20)
+        >>> len(rows), int((sim.observations.find(rows, cols) >= 0).sum())
+        (20, 0)
+        >>> rows, cols, utilities = completer.suggest(5, strategy="variance", rows=[7], return_utilities=True)
+        >>> rows.tolist(), bool((utilities > 0).all())
+        ([7, 7, 7, 7, 7], True)
+        """
+        result = self._fitted()
+        if not (is_seed(n) and n >= 1):
+            raise invalid_parameter("suggest", "n", "a whole number of at least 1", n)
+        if strategy not in STRATEGIES:
+            raise invalid_parameter("suggest", "strategy", f"one of {', '.join(map(repr, STRATEGIES))}", strategy)
+        cells = None if candidates is None else Cells(*self._cells(*candidates))
+        ids = None if rows is None else self._row_indices(rows)
+        found = suggest(result, self.observations_, int(n), cells, ids, strategy, self.random_state)
+        return tuple(found) if return_utilities else (found.rows, found.cols)
+
+    def observe(self, rows: ArrayLike, cols: ArrayLike, values: ArrayLike) -> Self:
+        """Take answers in without fitting again: their rows and columns are learnt anew, all else stays.
+
+        Nothing is promised from then on, and ``result_.guarantee`` says so, until :meth:`refit` or ``fit``: the model
+        that was tested is no longer the one that answers. Cells must be new, and values within bounds that were given.
+
+        Examples
+        --------
+        >>> from surefill.datasets import make_low_rank
+        >>> sim = make_low_rank((60, 50), rank=2, n_draws=1000, noise=0.1, random_state=0)
+        >>> completer = PartialCompleter(tolerance=0.02).fit(sim.observations)
+        >>> rows, cols = completer.suggest(20)
+        >>> completer.observe(rows, cols, sim.truth_at(rows, cols)).result_.guarantee.promised
+        False
+        """
+        result, before = self._fitted(), self.observations_
+        i, j = self._cells(rows, cols)
+        given = before.bounds_from is BoundsSource.GIVEN
+        new = Observations(i, j, values, before.shape, before.bounds if given else None)
+        both = joined(before, new)
+        asked = np.append(self.asked_, np.ones(len(new), dtype=bool))
+        self.result_ = observe(result, both.select(training_cells(both, asked, self.random_state)), new)
+        self.observations_, self.asked_ = both, asked
+        return self
+
+    def refit(self) -> Self:
+        """Fit again on all that was observed, and promise anew: on the calibration entries of the first fit.
+
+        Cells that were asked are trained on, never calibrated on: they were chosen, and say little of the others.
+
+        Examples
+        --------
+        >>> from surefill.datasets import make_low_rank
+        >>> sim = make_low_rank((60, 50), rank=2, n_draws=2000, noise=0.1, random_state=0)
+        >>> completer = PartialCompleter(tolerance=0.05, confidence="posterior").fit(sim.observations)
+        >>> rows, cols = completer.suggest(200)
+        >>> completer.observe(rows, cols, sim.truth_at(rows, cols)).refit().result_.guarantee.promised
+        True
+        """
+        check_is_fitted(self)
+        self._validate()
+        self.result_ = self._fit(self.observations_, self.asked_)
+        return self
+
     def save(self, path: str | Path) -> None:
         """Write the fitted model to ``path``: arrays and JSON, no pickle."""
         from surefill.estimators.storage import save
@@ -230,12 +331,15 @@ class PartialCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
     def _cells(self, rows: ArrayLike, cols: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         check_is_fitted(self)
         observations: Observations = self.observations_
-        i, j = np.atleast_1d(np.asarray(rows)), np.atleast_1d(np.asarray(cols))
-        i = observations.row_index(i) if _is_text(i) else _checked("rows", i, observations.shape[0])
+        i, j = self._row_indices(rows), np.atleast_1d(np.asarray(cols))
         j = observations.col_index(j) if _is_text(j) else _checked("cols", j, observations.shape[1])
         if i.shape != j.shape or i.ndim != 1:
             raise InputError(f"rows and cols must be of one length, a pair per entry; got {i.shape} and {j.shape}.")
         return i, j
+
+    def _row_indices(self, rows: ArrayLike) -> NDArray[np.int64]:
+        observations, i = self.observations_, np.atleast_1d(np.asarray(rows))
+        return observations.row_index(i) if _is_text(i) else _checked("rows", i, observations.shape[0])
 
 
 def _are_bounds(given: Any) -> bool:

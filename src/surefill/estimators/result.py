@@ -117,6 +117,8 @@ class PartialCompletion:
     loss : what an error costs, the bounds of the values and of the predictions, and the largest loss.
     scores : how far off the calibration entries were, for intervals.
     timings : seconds spent in each stage.
+    n_added : cells observed after the fit; of a result that holds any, nothing is promised, and selection, plan and
+        calibration are those of the fit.
 
     Examples
     --------
@@ -144,6 +146,7 @@ class PartialCompletion:
     loss: BoundedLoss
     scores: ConformalScores
     timings: dict[str, float]
+    n_added: int = 0
 
     def __repr__(self) -> str:
         (m, n), kept = self.completion.shape, self.selection

@@ -10,7 +10,7 @@ from surefill.estimators.partial_completer import PartialCompleter
 from surefill.estimators.result import PartialCompletion
 from surefill.io.archive import read_archive, write_archive
 
-FORMAT, VERSION = "surefill model", 7
+FORMAT, VERSION = "surefill model", 8
 """Name and version of the file; a change of what is stored raises the version."""
 
 PARAMETERS = (
@@ -46,6 +46,7 @@ def save(completer: PartialCompleter, path: str | Path) -> None:
         "parameters": {name: getattr(completer, name) for name in PARAMETERS},
         "result": completer._fitted(),
         "observations": completer.observations_,
+        "asked": completer.asked_,
         "feature_names": getattr(completer, "feature_names_in_", None),
     }
     write_archive(Path(path), FORMAT, VERSION, content)
@@ -77,6 +78,9 @@ def _rebuilt(content: dict[str, Any]) -> PartialCompleter:
     if not (isinstance(completer.result_, PartialCompletion) and isinstance(completer.observations_, Observations)):
         raise TypeError
     if completer.result_.completion.shape != completer.observations_.shape:
+        raise ValueError
+    completer.asked_ = content["asked"]
+    if len(completer.asked_) != len(completer.observations_):
         raise ValueError
     completer.n_features_in_ = completer.observations_.shape[1]
     if content["feature_names"] is not None:

@@ -35,7 +35,7 @@ from surefill.guarantee.selection import (
     select,
 )
 from surefill.guarantee.target_weights import TargetWeights
-from surefill.guarantee.wording import state_guarantee
+from surefill.guarantee.wording import state_guarantee, withdraw_guarantee
 
 __all__ = [
     "BaselineOutcome",
@@ -68,4 +68,5 @@ __all__ = [
     "select",
     "state_guarantee",
     "thinned",
+    "withdraw_guarantee",
 ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from surefill.guarantee.plan import SelectionPlan
 from surefill.guarantee.selection import Guarantee, Selection
 from surefill.guarantee.target_weights import MarginalPropensity, TargetWeights
@@ -84,6 +86,24 @@ def state_guarantee(
         )
     promised = not (selection.empty or withheld)
     return Guarantee(promised, plan.delta, sentence, holds_over, _not_promised(weights), withheld)
+
+
+def withdraw_guarantee(guarantee: Guarantee, n_added: int) -> Guarantee:
+    """No promise: the model that was tested is not the one that has since taken in ``n_added`` cells.
+
+    Examples
+    --------
+    >>> tested = Guarantee(True, 0.05, "The mean squared error is at most 1.", "It holds over ...", "Nothing else.")
+    >>> withdraw_guarantee(tested, n_added=20).promised
+    False
+    """
+    cells = "cell was" if n_added == 1 else "cells were"
+    withheld = (
+        f"{n_added:,} {cells} observed after the model was tested on the calibration entries, and values, risks and "
+        "confidences have changed since. Fit again for a promise: refit() tests the new model on the same entries."
+    )
+    sentence = f"Nothing is promised of what is kept: {withheld}"
+    return replace(guarantee, promised=False, sentence=sentence, withheld=withheld)
 
 
 def _not_promised(weights: TargetWeights) -> str:

@@ -66,24 +66,25 @@ class NoisePrecision:
 
     def with_best_strength(self) -> Self:
         """The same with the strength that raises the lower bound on the evidence most."""
-        excess = self.mean[:-1] - digamma(self._shape[:-1]) + np.log(self._rate[:-1]) - 1
+        excess = self.mean[:-1] - digamma(self.shape[:-1]) + np.log(self._rate[:-1]) - 1
         return replace(self, strength=_strength_of(float(excess.sum() + PSEUDO_EXCESS) / len(self.draws)))
 
     @cached_property
     def mean(self) -> Array:
         """E s_g; 1 for the group without entries."""
-        return self._shape / self._rate
+        return self.shape / self._rate
 
     @property
     def bound(self) -> float:
         """These groups' part of the lower bound on the evidence, less what the weighted errors take from it."""
         half = self.strength / 2
         of_prior = half * np.log(half) - gammaln(half)
-        of_groups = gammaln(self._shape) - self._shape * np.log(self._rate) + self.mean * self.errors / 2
+        of_groups = gammaln(self.shape) - self.shape * np.log(self._rate) + self.mean * self.errors / 2
         return float(of_groups[:-1].sum() + len(self.draws) * of_prior - half * (1 + PSEUDO_EXCESS))
 
     @property
-    def _shape(self) -> Array:
+    def shape(self) -> Array:
+        """(k + c_g) / 2, the shape of each gamma posterior: the variance of log s_g is psi_1 of it."""
         return (self.strength + self.draws) / 2
 
     @property

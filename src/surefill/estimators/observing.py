@@ -1,0 +1,88 @@
+"""Answers taken in after a fit: their rows and columns are learnt again, the rest stays, and no promise is left."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from surefill.completion import Completion, FactoredCompletion
+from surefill.confidence import CoverageGame, ExtendableConfidence, GameConfidence, PosteriorConfidence
+from surefill.data import BoundsSource, Observations
+from surefill.errors import InputError
+from surefill.estimators.result import PartialCompletion
+from surefill.guarantee.wording import withdraw_guarantee
+from surefill.risk import ConfidenceRisk, FittedRisk, Risk
+from surefill.risk.cross_fitting import CountVariance
+
+
+def joined(observations: Observations, new: Observations) -> Observations:
+    """Both, the new cells last; a cell that was observed before is refused, for it may be a calibration entry."""
+    again = np.flatnonzero(observations.find(new.rows, new.cols) >= 0)
+    if again.size:
+        cell = int(new.rows[again[0]]), int(new.cols[again[0]])
+        raise InputError(f"cell {cell} was observed already, and may be a calibration entry; fit again to add to it.")
+    names = ("rows", "cols", "values", "counts", "scatter")
+    rows, cols, values, counts, scatter = (
+        np.concatenate([getattr(observations, name), getattr(new, name)]) for name in names
+    )
+    return Observations(
+        rows,
+        cols,
+        values,
+        observations.shape,
+        observations.bounds if observations.bounds_from is BoundsSource.GIVEN else None,
+        counts=counts,
+        scatter=scatter,
+        row_labels=observations.row_labels,
+        col_labels=observations.col_labels,
+        names=observations.names,
+    )
+
+
+def observe(result: PartialCompletion, train: Observations, new: Observations) -> PartialCompletion:
+    """The result after ``new``, a part of all training cells ``train``, without fitting again and without a promise."""
+    if not isinstance(result.completion, FactoredCompletion):
+        raise InputError(
+            f"a {type(result.completion).__name__} cannot take in observations; fit again, or fit with "
+            "completion='auto' or 'factor-model'."
+        )
+    completion = result.completion.update(train, new)
+    confidence = _updated_confidence(result, completion, train, new)
+    n_added = result.n_added + len(new)
+    return replace(
+        result,
+        completion=completion,
+        confidence=confidence,
+        risk=_updated_risk(result.risk, completion, confidence, train),
+        guarantee=withdraw_guarantee(result.guarantee, n_added),
+        n_added=n_added,
+    )
+
+
+def _updated_confidence(
+    result: PartialCompletion, completion: FactoredCompletion, train: Observations, new: Observations
+) -> ExtendableConfidence:
+    """The game played again with its settings, the posterior as it is now; any other confidence stays as it was."""
+    confidence = result.confidence
+    if isinstance(confidence, GameConfidence):
+        false_support = result.certificate.false_support
+        assert false_support is not None  # every game states it
+        game = CoverageGame(false_support, confidence.row_slots.shape[2], confidence.random_state)
+        return game.fit(train)[0]
+    if isinstance(confidence, PosteriorConfidence):
+        own = confidence.completion is result.completion
+        model = completion if own else confidence.completion.update(train, new)
+        return PosteriorConfidence.of(model, train, tuple(other.update(train, new) for other in confidence.others))
+    return confidence
+
+
+def _updated_risk(risk: Risk, completion: Completion, confidence: ExtendableConfidence, train: Observations) -> Risk:
+    """The same model of errors, read at the new completion and confidence; no residual of new cells is known."""
+    if isinstance(risk, ConfidenceRisk):
+        return replace(risk, confidence=confidence)
+    if not isinstance(risk, FittedRisk):
+        raise InputError(f"a {type(risk).__name__} cannot take in observations; fit again.")
+    spread = None if risk.evidence.spread is None else CountVariance.of(train)
+    support = None if risk.support is None else replace(risk.support, confidence=confidence)
+    return replace(risk, evidence=replace(risk.evidence, completion=completion, spread=spread), support=support)
