@@ -5,12 +5,10 @@ import pytest
 
 from surefill import Observations, PartialCompleter
 from surefill.completion import FactorModel
-from surefill.confidence import Certificate
 from surefill.data import BoundsSource
 from surefill.errors import InputError
 from surefill.estimators import load
 from surefill.estimators.fitting import split_calibration
-from surefill.spaces import DenseConfidence
 
 SHOCK, SHOCKED, NOISE = 40.0, 0.0002, 0.1
 """One value in 5000 is 40 where the others are nearly in [-1, 1]: that adds 0.32 to the mean squared error."""
@@ -26,22 +24,8 @@ def world(seed):
     return mean, Observations(rows, cols, values[rows, cols], values.shape)
 
 
-class Everywhere:
-    """Confidence 1 in every entry: what is kept is up to the risk, and tests are quick."""
-
-    sets_floor = True
-
-    def chosen_for(self, observations, completion, tolerance, held_out_error):
-        return self
-
-    def fit(self, observations, completion, progress=None):
-        certificate = Certificate("heuristic", None, None, None, "Every entry has confidence 1.", floor=0.5)
-        return DenseConfidence(np.ones(observations.shape)), certificate
-
-
-def completed(observations, **options):
-    options = {"completion": FactorModel(rank=1, penalty=2.0), "confidence": Everywhere()} | options
-    return PartialCompleter(tolerance=0.1, delta=0.1, **options).fit(observations)
+def completed(observations, confidence, **options):
+    return PartialCompleter(0.1, 0.1, FactorModel(rank=1, penalty=2.0), confidence, **options).fit(observations)
 
 
 def expected_loss(completer, mean, most):
@@ -56,12 +40,12 @@ def expected_loss(completer, mean, most):
     return float(np.mean((1 - SHOCKED) * usual + SHOCKED * shock))
 
 
-def test_without_bounds_the_promise_is_about_clipped_errors_and_true():
+def test_without_bounds_the_promise_is_about_clipped_errors_and_true(everywhere):
     """A promise about the plain mean would be false, each of them."""
     promised = 0
     for seed in range(16):
         mean, seen = world(seed)
-        completer = completed(seen)
+        completer = completed(seen, everywhere)
         result = completer.result_
         if not result.guarantee.promised or result.bounds[1] == SHOCK:
             continue
@@ -74,9 +58,9 @@ def test_without_bounds_the_promise_is_about_clipped_errors_and_true():
     assert promised >= 10
 
 
-def test_with_bounds_given_shocks_within_them_leave_no_false_promise():
+def test_with_bounds_given_shocks_within_them_leave_no_false_promise(everywhere):
     for seed in range(16):
-        completer = completed(world(seed)[1], bounds=(-2, SHOCK))
+        completer = completed(world(seed)[1], everywhere, bounds=(-2, SHOCK))
         guarantee = completer.result_.guarantee
         assert not guarantee.promised
         assert completer.result_.loss.condition == "values lie in [-2, 40]"
@@ -109,20 +93,23 @@ def test_a_calibration_value_off_the_scale_leaves_the_clipped_promise(stars):
     assert "bounds were not given" in result.guarantee.sentence
 
 
-def test_calibration_values_beyond_the_range_change_nothing_that_was_learnt():
+def test_calibration_values_beyond_the_range_change_nothing_that_was_learnt(everywhere):
     _, seen = world(1)
     _, held_out = split_calibration(seen, 0)
     values = seen.values.copy()
     values[seen.find(held_out.rows, held_out.cols)[:3]] = 1000.0
-    first, second = completed(seen), completed(Observations(seen.rows, seen.cols, values, seen.shape))
+    first, second = (
+        completed(seen, everywhere),
+        completed(Observations(seen.rows, seen.cols, values, seen.shape), everywhere),
+    )
     every = np.indices(seen.shape).reshape(2, -1)
     np.testing.assert_array_equal(first.predict(*every), second.predict(*every))
     np.testing.assert_array_equal(first.predict_risk(*every), second.predict_risk(*every))
     assert first.result_.plan.largest_loss == second.result_.plan.largest_loss
 
 
-def test_intervals_reach_beyond_a_range_that_was_only_seen():
-    completer = completed(world(0)[1])
+def test_intervals_reach_beyond_a_range_that_was_only_seen(everywhere):
+    completer = completed(world(0)[1], everywhere)
     low, high = completer.predict_interval([0], [0], 0.9999)
     assert (low[0], high[0]) == (-np.inf, np.inf)
 

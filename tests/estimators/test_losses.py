@@ -6,30 +6,15 @@ from scipy.stats import norm
 
 from surefill import Observations, PartialCompleter
 from surefill.completion import BayesianFactorModel, FactorModel
-from surefill.confidence import Certificate
 from surefill.errors import InputError
 from surefill.estimators import load
 from surefill.estimators.evaluation import evaluate_folds
 from surefill.estimators.fitting import split_calibration
 from surefill.losses import AbsoluteError, Misclassification
 from surefill.metrics import calibration_by_decile
-from surefill.spaces import DenseConfidence
 
 LOSSES = {"absolute": 0.3, Misclassification(0.5): 0.18}
 """Tolerances at which about half of the table below can be kept."""
-
-
-class Everywhere:
-    """Confidence 1 in every entry: what is kept is up to the risk, and tests are quick."""
-
-    sets_floor = True
-
-    def chosen_for(self, observations, completion, tolerance, held_out_error):
-        return self
-
-    def fit(self, observations, completion, progress=None):
-        certificate = Certificate("heuristic", None, None, None, "Every entry has confidence 1.", floor=0.5)
-        return DenseConfidence(np.ones(observations.shape)), certificate
 
 
 def world(seed, shape=(80, 60), seen=0.4):
@@ -51,12 +36,12 @@ def expected_loss(loss, off, noise):
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-def test_promises_are_seldom_broken_and_keep_something(loss):
+def test_promises_are_seldom_broken_and_keep_something(loss, everywhere):
     """At delta 0.2 more than 8 broken of 20 have a chance below 1%."""
     broken, kept_shares = 0, []
     for seed in range(20):
         mean, noise, seen = world(seed)
-        completer = PartialCompleter(LOSSES[loss], 0.2, FactorModel(rank=1, penalty=3.0), Everywhere(), loss=loss).fit(
+        completer = PartialCompleter(LOSSES[loss], 0.2, FactorModel(rank=1, penalty=3.0), everywhere, loss=loss).fit(
             seen
         )
         result = completer.result_
@@ -73,10 +58,10 @@ def test_promises_are_seldom_broken_and_keep_something(loss):
 
 
 @pytest.fixture(scope="module")
-def fitted():
+def fitted(everywhere):
     mean, noise, seen = world(0, (200, 120), 0.3)
     completers = {
-        loss: PartialCompleter(tolerance, 0.1, BayesianFactorModel(rank=1), Everywhere(), loss=loss).fit(seen)
+        loss: PartialCompleter(tolerance, 0.1, BayesianFactorModel(rank=1), everywhere, loss=loss).fit(seen)
         for loss, tolerance in LOSSES.items()
     }
     return mean, noise, completers
@@ -137,10 +122,10 @@ def test_a_saved_model_keeps_its_loss(tmp_path):
     np.testing.assert_array_equal(again.predict_risk([0, 1], [2, 3]), completer.predict_risk([0, 1], [2, 3]))
 
 
-def test_evaluation_scores_by_the_loss():
+def test_evaluation_scores_by_the_loss(everywhere):
     _, _, seen = world(0, (30, 25), 0.5)
     found, squared = (
-        evaluate_folds(seen, np.arange(len(seen)) % 3, only=[0], confidence=Everywhere(), loss=loss, bounds=(-9, 9))
+        evaluate_folds(seen, np.arange(len(seen)) % 3, only=[0], confidence=everywhere, loss=loss, bounds=(-9, 9))
         for loss in ("absolute", "squared")
     )
     assert found.tolerance == AbsoluteError().default_tolerance(seen)
