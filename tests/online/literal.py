@@ -1,5 +1,7 @@
 """A_M of the paper to the letter, as an oracle for tests: X of size 2p, p = 2 (m + n), L_t by its definition.
 
+One limit is not the paper's: X_aa <= K / 2 in place of K (docs/mathematics.md, "Where this differs").
+
 The projection onto K_X is solved with one multiplier for every constraint, by Newton's method with an explicit Hessian
 on those that bind. Nothing here knows about blocks or symmetries.
 """
@@ -16,7 +18,7 @@ class Constraints:
     """tr(E_c X) <= b_c: trace, diagonal, and both signs of every entry of P - N; E_c as (rows, cols, coefficients)."""
 
     p: int
-    K: float
+    diagonal: float
     trace: float
     constraint_matrices: list = field(init=False)
     limits: np.ndarray = field(init=False)
@@ -28,7 +30,7 @@ class Constraints:
         limits = [self.trace]
         for i in range(size):
             self.constraint_matrices.append((np.array([i]), np.array([i]), np.ones(1)))
-            limits.append(self.K)
+            limits.append(self.diagonal)
         for i in range(p):
             for j in range(i, p):
                 for sign in (1.0, -1.0):
@@ -105,7 +107,7 @@ class LiteralMatrixPlayer:
         self.p = 2 * (m + n)
         self.X = K / 2 * np.eye(2 * self.p)
         self.log_X = np.log(K / 2) * np.eye(2 * self.p)
-        self.constraints = Constraints(self.p, K, 2 * K * (m + n))
+        self.constraints = Constraints(self.p, K / 2, 2 * K * (m + n))
 
     def decision(self) -> tuple[np.ndarray, np.ndarray]:
         m, n = self.shape

@@ -177,7 +177,7 @@ class TestBehindOnlineDualDescent:
 
     @pytest.mark.parametrize("confidence", ["entropy", "cube"])
     def test_online_dual_descent_plays_it(self, seen, confidence):
-        odd = OnlineDualDescent(seen.shape, matrix="factored", observations="zero", confidence=confidence, alpha=2.0)
+        odd = OnlineDualDescent(seen.shape, matrix="factored", confidence=confidence, alpha=2.0)
         odd.learn_many(seen.rows, seen.cols, np.zeros(len(seen.rows)))
         game = FactoredGame(seen.shape, alpha=2.0, confidence_player=confidence)
         game.learn(seen.rows, seen.cols)
@@ -186,9 +186,9 @@ class TestBehindOnlineDualDescent:
 
     def test_it_resumes_to_the_bit(self, seen):
         values = np.zeros(len(seen.rows))
-        whole = OnlineDualDescent(seen.shape, matrix="factored", observations="zero")
+        whole = OnlineDualDescent(seen.shape, matrix="factored")
         whole.learn_many(seen.rows, seen.cols, values)
-        first = OnlineDualDescent(seen.shape, matrix="factored", observations="zero")
+        first = OnlineDualDescent(seen.shape, matrix="factored")
         first.learn_many(seen.rows[:50], seen.cols[:50], values[:50])
         second = OnlineDualDescent.from_state(first.state())
         second.learn_many(seen.rows[50:], seen.cols[50:], values[50:])
@@ -196,10 +196,10 @@ class TestBehindOnlineDualDescent:
         assert second.rounds == whole.rounds
 
     def test_what_it_cannot_do_is_said_in_one_sentence(self):
-        for given in ({}, {"observations": "zero", "horizon": 10}, {"observations": "zero", "eta_confidence": 0.1}):
+        for given in ({"observations": "values"}, {"delta": 0.1}, {"horizon": 10}, {"eta_confidence": 0.1}):
             with pytest.raises(InputError, match="with matrix='factored'"):
                 OnlineDualDescent((3, 3), matrix="factored", **given)
-        odd = OnlineDualDescent((3, 3), matrix="factored", observations="zero")
+        odd = OnlineDualDescent((3, 3), matrix="factored")
         for name, ask in [
             ("predict", lambda: odd.predict([0], [0])),
             ("regret", odd.regret),

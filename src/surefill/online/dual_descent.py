@@ -34,28 +34,33 @@ class OnlineDualDescent:
     ----------
     shape : (m, n).
     K : max-norm of the matrices considered; 1 holds every matrix of rank 1 with entries in [-1, 1].
-    alpha, theta : weights of disagreement and misfit; the theorem's for ``delta`` where None.
+    alpha, theta : weights of disagreement and misfit; the theorem's for ``delta``, or without it 2 and D, the largest
+        |C|_1 (:func:`usual_weights`).
     confidence : "entropy", H(C) = -sum C log C on the simplex, or "cube", H(C) = |C| on [0, (m + n)^(-3/2)].
     matrix : "mmw", the paper's matrix multiplicative weights, O((m + n)^3) a round; or "factored", a low-rank player
-        for long streams and large matrices (:class:`FactoredGame`), which takes ``observations="zero"`` and
-        ``eta_matrix``, and alpha and theta on the scale of a confidence in [0, 1]. It forms no m x n array and looks at
-        no values, so that :attr:`average`, :meth:`predict` and :meth:`regret` need "mmw".
-    observations : "values" keeps two completions; "zero" takes every observation for zero and keeps one matrix, the
-        radius of the version space, at half the cost.
-    horizon : number of rounds, which gives the theorem's step sizes. Without it, and without given step sizes, both
-        players restart in epochs of doubling length.
-    eta_confidence, eta_matrix : step sizes of the two players.
-    delta : accuracy from which alpha and theta follow.
+        for long streams and large matrices (:class:`FactoredGame`), which takes ``eta_matrix``, and alpha and theta on
+        the scale of a confidence in [0, 1]. It forms no m x n array and looks at no values, so that :attr:`average`,
+        :meth:`predict` and :meth:`regret` need "mmw".
+    observations : "zero" takes every observation for zero and keeps one matrix, half the difference of two completions;
+        what is proved of C then holds for squared errors. "values" keeps two completions and can predict, at twice
+        the cost; what is proved of C is then about G alone, and rows never seen can get a confidence near 1.
+        See :meth:`confidence`.
+    delta : accuracy of the theorem "Offline implications": alpha, theta and step sizes are then the theorem's.
+    horizon : number of rounds for which step sizes are chosen. With ``delta`` and without it, both players restart in
+        epochs of doubling length.
+    eta_confidence, eta_matrix : step sizes of the two players; without them, ``delta`` and ``horizon``
+        1 / (4 alpha) on the simplex or (m + n)^(-3/2) / (1 + 2 alpha) on the cube, and 1 / (theta K), the longest with
+        which neither overshoots; the last is longer than the regret's bound covers.
     tol : largest violation of a constraint that each projection of the matrix player may leave.
 
     Notes
     -----
-    The theorem's own parameters make the first useful confidence wait for some 10^3 K^2 (m + n) / delta^2 rounds; see
-    docs/mathematics.md, "The online game", for steps that show one after a pass over the data.
+    The theorem's own parameters make the first useful confidence wait for some 10^2 K^2 (m + n) / delta^2 rounds; the
+    defaults show one after a pass over the data (docs/mathematics.md, "Usual weights and steps").
 
     Examples
     --------
-    >>> game = OnlineDualDescent((4, 3), K=1.0, alpha=1.0, theta=1.0, eta_confidence=0.1, eta_matrix=0.2)
+    >>> game = OnlineDualDescent((4, 3))
     >>> game.learn_one(0, 1, 0.5).learn_many([1, 2], [0, 2], [1.0, -1.0]).rounds
     3
     >>> game.confidence().shape
@@ -71,12 +76,12 @@ class OnlineDualDescent:
         theta: float | None = None,
         confidence: str = "entropy",
         matrix: str = "mmw",
-        observations: str = "values",
+        observations: str = "zero",
+        delta: float | None = None,
         horizon: int | None = None,
         eta_confidence: float | None = None,
         eta_matrix: float | None = None,
-        delta: float = 0.1,
-        tol: float = 1e-8,
+        tol: float = 1e-6,
     ) -> None:
         require_one_of(OWNER, "matrix", MATRIX_PLAYERS, matrix)
         if matrix == "factored":
@@ -84,7 +89,7 @@ class OnlineDualDescent:
             alpha = FactoredGame.alpha if alpha is None else alpha
             theta = FactoredGame.theta if theta is None else theta
         self.options = GameOptions.resolve(
-            shape, K, alpha, theta, delta, confidence=confidence, observations=observations, horizon=horizon,
+            shape, K, alpha, theta, confidence=confidence, observations=observations, delta=delta, horizon=horizon,
             eta_confidence=eta_confidence, eta_matrix=eta_matrix, tol=tol,
         )  # fmt: skip
         self.matrix = matrix
@@ -106,23 +111,30 @@ class OnlineDualDescent:
         """C-bar in [0, 1]: min(1, e^H(C-bar) C-bar_x) with the entropy, C-bar_x (m + n)^(3/2) on the cube.
 
         With the entropy it is relative to the support found so far: 1 everywhere before a round was played.
+
+        What C-bar proves depends on the mode. With ``observations="zero"`` the disagreement G that the game keeps small
+        bounds squared errors, sum_x C_x (M^1_x - M^2_x)^2 <= pi K sup G, for all completions M^1, M^2 that fit the
+        observed values; :func:`offline_implication` says by how much. With "values" it bounds <C, M^1 - M^2> alone,
+        where differences of both signs cancel: a row never seen can get a confidence near 1 (docs/mathematics.md,
+        "Why zero observations"). With ``matrix="factored"`` nothing is proved of C.
         """
         return self.game.confidence()
 
     @property
     def average(self) -> Array:
         """C-bar, the mean of the C_t, on the confidence player's own scale (sums to 1 on the simplex; "mmw")."""
-        return self._exact_game("average").average
+        return self.exact_game("average").average
 
     def predict(self, rows: ArrayLike, cols: ArrayLike) -> Array:
         """The midpoint of the two completions, averaged over rounds, at the given cells; on [-1, 1] ("mmw")."""
-        return self._exact_game("predict").predict(as_indices("rows", rows), as_indices("cols", cols))
+        return self.exact_game("predict").predict(as_indices("rows", rows), as_indices("cols", cols))
 
     def regret(self) -> GameRegret:
         """Both players' regret so far against the best fixed decisions, beside the theorem's bounds ("mmw")."""
-        return self._exact_game("regret").regret()
+        return self.exact_game("regret").regret()
 
-    def _exact_game(self, asked: str) -> ExactGame:
+    def exact_game(self, asked: str) -> ExactGame:
+        """The game with dense matrices, which what was ``asked`` for needs."""
         if isinstance(self.game, ExactGame):
             return self.game
         raise InputError(
@@ -155,7 +167,7 @@ def _new_game(options: GameOptions, matrix: str) -> ExactGame | FactoredGame:
         return ExactGame(options)
     if options.observations != "zero":
         raise invalid_parameter(OWNER, "observations", "'zero' with matrix='factored'", options.observations)
-    for name in ("horizon", "eta_confidence"):
+    for name in ("delta", "horizon", "eta_confidence"):
         if getattr(options, name) is not None:
             raise invalid_parameter(OWNER, name, "None with matrix='factored'", getattr(options, name))
     return FactoredGame(

@@ -10,7 +10,7 @@ import numpy as np
 
 from surefill.arrays import Array, Indices
 from surefill.errors import InputError
-from surefill.online.parameters import GameOptions
+from surefill.online.parameters import GameOptions, RegretConstants
 from surefill.online.players import (
     ConfidencePlayer,
     CubePlayer,
@@ -59,8 +59,10 @@ class RoundSums:
 class ExactGame:
     """C_t and M_t are decided simultaneously, then a cell x_t and its value o_t are observed, then both players update.
 
-    Without step sizes or a horizon the rounds come in epochs, each twice as long as the one before, at the start of
-    which both players restart with the step sizes for its length (the doubling trick).
+    Step sizes that are not given are those that make the regret's bound smallest after ``horizon`` rounds. With a delta
+    and no horizon the rounds come in epochs, each twice as long as the one before, at the start of which both players
+    restart with the step sizes for its length (the doubling trick). With neither, steps are the longest worth
+    taking (``RegretConstants.longest_step``).
     """
 
     def __init__(self, options: GameOptions) -> None:
@@ -86,10 +88,14 @@ class ExactGame:
         given = self.options.eta_confidence, self.options.eta_matrix
         constants = self.confidence_player.constants, self.matrix_player.constants
         first, second = (
-            constant.step(self.sums.epoch_length) if eta is None else eta
-            for eta, constant in zip(given, constants, strict=True)
+            self._step_of(constant) if eta is None else eta for eta, constant in zip(given, constants, strict=True)
         )
         return first, second
+
+    def _step_of(self, constants: RegretConstants) -> float:
+        if self.options.horizon is None and self.options.delta is None:
+            return constants.longest_step
+        return constants.step(self.sums.epoch_length)
 
     def learn(self, rows: Indices, cols: Indices, values: Array) -> None:
         """One round for each observation, in their order; values on [-1, 1]."""
@@ -184,7 +190,8 @@ class ExactGame:
     @property
     def _doubles(self) -> bool:
         options = self.options
-        return options.horizon is None and (options.eta_confidence is None or options.eta_matrix is None)
+        given = options.eta_confidence is not None and options.eta_matrix is not None
+        return options.horizon is None and options.delta is not None and not given
 
     def _first_epoch_length(self) -> int:
         """The horizon, or the shortest for which both players' step sizes are small enough for their bounds."""

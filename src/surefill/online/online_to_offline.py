@@ -1,13 +1,20 @@
 """From online to offline: what C-bar implies about the sampling distribution, and what the theorem guarantees.
 
-The paper's Theorem "Offline implications": draws x_t from mu, values M*_x without noise, alpha = delta^(-1/6),
-theta = 4 delta^(-2/3) D, D = 1 on the simplex and sqrt(m + n) on the cube. With high probability for large enough T,
+The paper's Theorem "Offline implications", with the constants that its proof gives (docs/mathematics.md, "From the game
+to the sample"): draws x_t from mu, alpha = delta^(-1/6), theta = 4 delta^(-2/3) D, D the largest |C|_1. If
 
-    H(C-bar) >= H(C_mu) - 12 delta^(1/6) D,
-    sup over M^1, M^2 in V_(T, delta) of G(C-bar, M^1, M^2) <= delta^(1/6) max H + 12 delta^(1/3) D,
+    (regret of C + alpha regret of M) / T <= alpha theta delta   and   mean_t f_t(M_t) <= (3/2) delta^(2/3),
 
-with V_(T, delta) = {M : max-norm(M) <= K, |M_x| <= 1, mean_t (M_x_t - o_t)^2 <= delta}. The supremum is bounded from
-above by Lagrangian duality: for every multiplier p >= 0 of the misfit,
+then with probability at least 1 - exp(-delta^(4/3) T / (2 R^2)), R = 2 the largest f_t with zero observations and 8
+with values,
+
+    H(C-bar) >= H(C_mu) - 14 delta^(1/6) D,
+    sup over M^1, M^2 in V_(T, delta) of G(C-bar, M^1, M^2) <= delta^(1/6) (max H - H(C_mu)) + 14 delta^(1/3) D,
+
+with V_(T, delta) = {M : max-norm(M) <= K, |M_x| <= 1, mean_t (M_x_t - o_t)^2 <= delta}, o_t = 0 with zero observations.
+Then moreover sum_x C-bar_x (M^1_x - M^2_x)^2 <= pi K sup G for all matrices of the class that are within delta of the
+observed values; with values this is false. The supremum is bounded from above by Lagrangian duality: for every
+multiplier p >= 0 of the misfit,
 
     sup over V of <C, M>  <=  p delta + max over the class of <C, M> - p mean_t (M_x_t - o_t)^2,
 
@@ -25,10 +32,19 @@ from numpy.typing import ArrayLike
 
 from surefill.arrays import Array
 from surefill.errors import InputError
-from surefill.online.exact_game import ExactGame
-from surefill.online.parameters import largest_confidence, require_positive, rounds_needed
+from surefill.online.dual_descent import OnlineDualDescent
+from surefill.online.parameters import (
+    GameOptions,
+    game_weights,
+    largest_confidence,
+    require_positive,
+    rounds_needed,
+)
 from surefill.online.regret import ConcaveQuadratic, MatrixRewardSum, maximize_over_class
 from surefill.spaces.norms import as_matrix
+
+PROOF_CONSTANT = 14
+"""2 for the misfit, 8 for 2 alpha theta delta, 4 for the sum of both regrets; the paper adds them up to 12."""
 
 MULTIPLIERS = 9
 """Multipliers of the misfit tried by bisection; nine halvings of log(10^6) locate it to within 3%."""
@@ -43,44 +59,70 @@ SUM_ROUNDING = 1e-9
 """How far the sum of mu may be from 1: rounding of up to about 10^6 terms of double precision."""
 
 
+SAME = 1e-9
+"""Relative difference up to which alpha and theta count as the theorem's."""
+
+
 @dataclass(frozen=True)
 class OfflineImplication:
-    """The theorem's two inequalities beside what was measured.
+    """The theorem's two inequalities beside what was measured, and whether they are guaranteed.
 
     Attributes
     ----------
     support, support_of_mu, support_theorem_bound : H(C-bar), H(C_mu), and the theorem's lower bound of H(C-bar).
     disagreement_lower_bound, disagreement_upper_bound : bounds of sup G(C-bar, .) over V_(T, delta);
         ``disagreement_theorem_bound`` is the theorem's.
-    rounds, rounds_needed : T, and the T from which B_T / T <= alpha theta delta.
-    lemma_margin : delta^(2/3) / 2 - (2 D + regret of the matrix player / T) / theta, with the upper bound of the
-        measured regret. The theorem's lemma assumes that it is not negative.
+    squared_error_bound : pi K disagreement_upper_bound, which no sum_x C-bar_x (M^1_x - M^2_x)^2 of two completions
+        within delta of the observed values exceeds; None with values, where it is false.
+    rounds, rounds_needed : T, and the T from which the theorem's steps meet the first condition.
+    departures : in which of alpha, theta and the step sizes the game is not the theorem's.
+    regret_margin : alpha theta delta - (regret of C + alpha regret of M) / T, the matrix player's an upper bound.
+    misfit_margin : (3/2) delta^(2/3) - mean_t f_t(M_t).
+    probability : with which the two inequalities hold, if both margins are at least 0.
 
     Examples
     --------
     >>> import surefill as sf
     >>> import numpy as np
-    >>> game = sf.OnlineDualDescent((3, 2), K=1.0, alpha=1.0, theta=0.5)
-    >>> game = game.learn_many([0, 1, 2], [0, 1, 0], [0.0, 0.0, 0.0])
-    >>> offline_implication(game.game, np.full((3, 2), 1 / 6), delta=0.5).enough_rounds
-    False
+    >>> game = sf.OnlineDualDescent((3, 2), delta=0.5, horizon=3).learn_many([0, 1, 2], [0, 1, 0], [0.0, 0.0, 0.0])
+    >>> implied = offline_implication(game, np.full((3, 2), 1 / 6))
+    >>> implied.departures, implied.enough_rounds
+    ((), False)
     """
 
     delta: float
     rounds: int
     rounds_needed: int
+    departures: tuple[str, ...]
     support: float
     support_of_mu: float
     support_theorem_bound: float
     disagreement_lower_bound: float
     disagreement_upper_bound: float
     disagreement_theorem_bound: float
-    lemma_margin: float
+    squared_error_bound: float | None
+    regret_margin: float
+    misfit_margin: float
+    probability: float
+
+    @property
+    def guaranteed(self) -> bool:
+        """Whether the proof applies to the game as it was played: alpha and theta, and both margins at least 0.
+
+        The proof uses the regrets, not how the steps were chosen; other steps only leave it without an advance notice.
+        """
+        weights = {"alpha", "theta"}.isdisjoint(self.departures)
+        return weights and min(self.regret_margin, self.misfit_margin) >= 0
 
     @property
     def enough_rounds(self) -> bool:
-        """Whether there were as many rounds as the theorem requires."""
-        return self.rounds >= self.rounds_needed
+        """Whether the theorem, with its own steps, promised this beforehand, and both margins bear it out."""
+        return self.guaranteed and not self.departures and self.rounds >= self.rounds_needed
+
+    @property
+    def informative(self) -> bool:
+        """Whether the theorem's lower bound of H(C-bar) is above 0, which every C reaches."""
+        return self.support_theorem_bound > 0
 
     @property
     def holds(self) -> bool:
@@ -97,50 +139,101 @@ class OfflineImplication:
             f"two completions that fit differ on it by {lower:.4g} to {upper:.4g} where it allows "
             f"{self.disagreement_theorem_bound:.4g}: {'both hold' if self.holds else 'not both hold'}."
         )
+        empty = "" if self.informative else " At this delta the first says nothing: H is never below 0."
+        return f"{measured}{empty} {self._standing()}"
+
+    def _standing(self) -> str:
+        odds = f"with probability {_rounded_down(self.probability):g} over the draws"
         if self.enough_rounds:
-            return f"{measured} The {self.rounds} rounds are as many as the theorem asks for."
-        return (
-            f"{measured} The theorem asks for {self.rounds_needed} rounds and there were {self.rounds}: no guarantee."
-        )
+            return f"The {self.rounds} rounds are enough for the theorem: both hold {odds}."
+        if self.guaranteed:
+            return f"The regrets of these {self.rounds} rounds are small enough for the proof: both hold {odds}."
+        reasons = [f"{name} is not the theorem's" for name in self.departures]
+        if self.rounds < self.rounds_needed:
+            reasons.append(f"the theorem asks for {self.rounds_needed} rounds and there were {self.rounds}")
+        margins = {"the regrets are": self.regret_margin, "the misfit is": self.misfit_margin}
+        reasons += [f"{what} larger than the proof allows by {-over:.3g}" for what, over in margins.items() if over < 0]
+        return f"No guarantee: {'; '.join(reasons)}."
 
 
-def offline_implication(game: ExactGame, mu: ArrayLike, delta: float) -> OfflineImplication:
+def offline_implication(game: OnlineDualDescent, mu: ArrayLike, delta: float | None = None) -> OfflineImplication:
     """The theorem's inequalities for a game played on draws from ``mu``, an m x n array that sums to 1.
+
+    ``delta`` is the game's own where it was given one. The game must have ``matrix="mmw"``.
 
     Examples
     --------
     >>> import surefill as sf
     >>> import numpy as np
-    >>> game = sf.OnlineDualDescent((3, 2), K=1.0, alpha=1.0, theta=0.5)
-    >>> game = game.learn_many([0, 1, 2], [0, 1, 0], [0.0, 0.0, 0.0])
-    >>> implied = offline_implication(game.game, np.full((3, 2), 1 / 6), delta=0.5)
-    >>> implied.rounds, implied.rounds_needed > 3
-    (3, True)
+    >>> game = sf.OnlineDualDescent((3, 2)).learn_many([0, 1, 2], [0, 1, 0], [0.0, 0.0, 0.0])
+    >>> implied = offline_implication(game, np.full((3, 2), 1 / 6), delta=0.5)
+    >>> implied.departures, implied.guaranteed
+    (('alpha', 'theta', 'step size'), False)
     """
-    options, player = game.options, game.confidence_player
+    exact, options = game.exact_game("offline_implication"), game.options
     distribution = as_matrix(mu, "mu", options.shape)
     if distribution.min() < 0 or abs(distribution.sum() - 1) > SUM_ROUNDING:
         raise InputError("mu must be a distribution over the cells: at least 0, and 1 in all.")
+    delta = options.delta if delta is None else delta
+    if delta is None:
+        raise InputError("offline_implication needs delta: the game was not given one.")
     require_positive("offline_implication", delta=delta)
-    if game.sums.rounds == 0:
+    if exact.sums.rounds == 0:
         raise InputError("no round has been played: learn from draws first.")
-    D = largest_confidence(options.shape, options.confidence)
-    C_mu = player.from_distribution(distribution)
-    lower, upper = bound_disagreement(game.average, game.matrix_reward_sum(), delta)
-    root = delta ** (1 / 6)
-    rounds = game.sums.rounds
+    rounds, regret, player = exact.sums.rounds, exact.regret(), exact.confidence_player
+    lower, upper = bound_disagreement(exact.average, exact.matrix_reward_sum(), delta)
+    largest, support_of_mu = (
+        player.best_reward(1, np.zeros(options.shape)),
+        player.support(player.from_distribution(distribution)),
+    )
+    slack = PROOF_CONSTANT * delta ** (1 / 6) * largest_confidence(options.shape, options.confidence)
+    allowed = options.alpha * options.theta * delta
     return OfflineImplication(
         delta=delta,
         rounds=rounds,
-        rounds_needed=rounds_needed(delta, options.shape, options.K, options.confidence),
-        support=player.support(game.average),
-        support_of_mu=player.support(C_mu),
-        support_theorem_bound=player.support(C_mu) - 12 * root * D,
+        rounds_needed=rounds_needed(delta, options.shape, options.K, options.confidence, options.observations),
+        departures=_departures(options, delta, rounds),
+        support=player.support(exact.average),
+        support_of_mu=support_of_mu,
+        support_theorem_bound=support_of_mu - slack,
         disagreement_lower_bound=lower,
         disagreement_upper_bound=upper,
-        disagreement_theorem_bound=root * player.best_reward(1, np.zeros(options.shape)) + 12 * root**2 * D,
-        lemma_margin=delta ** (2 / 3) / 2 - (2 * D + game.regret().matrix_upper_bound / rounds) / options.theta,
+        disagreement_theorem_bound=delta ** (1 / 6) * (largest - support_of_mu + slack),
+        squared_error_bound=math.pi * options.K * upper if options.observations == "zero" else None,
+        regret_margin=allowed - (regret.confidence + options.alpha * regret.matrix_upper_bound) / rounds,
+        misfit_margin=1.5 * delta ** (2 / 3) - exact.sums.misfit / rounds,
+        probability=proof_probability(delta, rounds, options.observations),
     )
+
+
+def proof_probability(delta: float, rounds: int, observations: str) -> float:
+    """1 - exp(-delta^(4/3) T / (2 R^2)), R = 2 with zero observations and 8 with values.
+
+    By Azuma and Hoeffding the expected misfit of the matrices played exceeds their observed one by delta^(2/3) / 2 on
+    average with no more than the remaining probability; R is the largest f_t.
+
+    >>> round(proof_probability(0.1, 1000, "zero"), 3)
+    0.997
+    """
+    largest = 2.0 if observations == "zero" else 8.0
+    return -math.expm1(-(delta ** (4 / 3)) * rounds / (2 * largest**2))
+
+
+def _departures(options: GameOptions, delta: float, rounds: int) -> tuple[str, ...]:
+    """What of alpha, theta and the step sizes is not the theorem's."""
+    theorem = game_weights(delta, options.shape, options.confidence)
+    departures = [
+        name
+        for name, here, there in (("alpha", options.alpha, theorem.alpha), ("theta", options.theta, theorem.theta))
+        if not math.isclose(here, there, rel_tol=SAME)
+    ]
+    chosen = options.eta_confidence is not None or options.eta_matrix is not None
+    return (*departures, *(["step size"] if chosen or options.horizon != rounds else []))
+
+
+def _rounded_down(probability: float) -> float:
+    """Four digits, never more than holds."""
+    return math.floor(probability * 1e4) / 1e4
 
 
 def bound_disagreement(C: Array, rewards: MatrixRewardSum, delta: float) -> tuple[float, float]:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import numpy as np
-from scipy.special import logsumexp, xlogy
+from scipy.special import logsumexp, softmax, xlogy
 
 from surefill.arrays import Array
 from surefill.online.parameters import (
@@ -31,7 +31,7 @@ from surefill.online.parameters import (
     require_positive,
     require_shape,
 )
-from surefill.online.projections import BipartiteMatrix, GramBounds, project_matrix_entropy, project_relative_entropy
+from surefill.online.projections import BipartiteMatrix, project_matrix_entropy
 
 
 class ConfidencePlayer(Protocol):
@@ -74,20 +74,14 @@ class ConfidencePlayer(Protocol):
 
 @dataclass(frozen=True)
 class EntropyPlayer:
-    """H(C) = -sum C log C on {C >= e / (mn)^2, sum C = 1}; mirror map R = -H, projection in relative entropy."""
+    """H(C) = -sum C log C on the simplex {C >= 0, sum C = 1}; mirror map R = -H, projection in relative entropy."""
 
     shape: tuple[int, int]
     alpha: float
 
     @property
-    def floor(self) -> float:
-        """The smallest entry allowed, e^(1 - beta) with beta = 2 log(mn); at most 1 / (mn), so that C exists."""
-        cells = self.shape[0] * self.shape[1]
-        return min(math.e / cells**2, 1 / cells)
-
-    @property
     def constants(self) -> RegretConstants:
-        """D_R^2 = log(mn), G_R = 2 log(mn) + 2 alpha."""
+        """D_R^2 = log(mn), G_R = 4 alpha."""
         return entropy_constants(self.shape, self.alpha)
 
     def init(self) -> Array:
@@ -96,9 +90,10 @@ class EntropyPlayer:
         return np.full(self.shape, 1 / (self.shape[0] * self.shape[1]))
 
     def update(self, C: Array, disagreement: Array, eta: float) -> Array:
-        """C exp(eta (-1 - log C - alpha disagreement)), projected; the common factor e^-eta drops out."""
+        """C exp(eta (-1 - log C - alpha disagreement)), scaled to the sum 1: a softmax, never 0."""
         log = (1 - eta) * np.log(C) - eta * self.alpha * disagreement
-        return project_relative_entropy(np.exp(log - log.max()), self.floor)
+        stepped: Array = softmax(log)
+        return stepped
 
     def support(self, C: Array) -> float:
         """The entropy; its exponential is the number of cells of a uniform distribution with the same entropy."""
@@ -227,18 +222,18 @@ class MatrixMultiplicativeWeights:
     shape: tuple[int, int]
     K: float
     theta: float
-    observations: str = "values"
-    tol: float = 1e-8
+    observations: str = "zero"
+    tol: float = 1e-6
 
     @property
     def constants(self) -> RegretConstants:
-        """D = K (m + n) log(4 (m + n)), G = 4 K (1 + 8 theta)^2."""
-        return matrix_constants(self.shape, self.K, self.theta)
+        """D = K (m + n) log(m + n), G = 2 K (1 + b theta)^2, b = 4 with values and 2 with zero observations."""
+        return matrix_constants(self.shape, self.K, self.theta, self.observations)
 
     @property
-    def bounds(self) -> GramBounds:
-        """Bounds on trace and diagonal of the blocks that are kept."""
-        return GramBounds(self.K * sum(self.shape) * self._n_blocks / 2, self.K)
+    def diagonal_bound(self) -> float:
+        """K / 2, so that M^k = 2 P^k_12 has max-norm at most K (docs/mathematics.md, "Blocks")."""
+        return self.K / 2
 
     @property
     def _n_blocks(self) -> int:
@@ -275,5 +270,5 @@ class MatrixMultiplicativeWeights:
             stepped[k, i, j] -= eta * 2 * self.theta * (2 * state.off_diagonal[k, i, j] - target)
         start = BipartiteMatrix(state.multipliers_diagonal, state.multipliers_off_diagonal)
         log = BipartiteMatrix(state.log_diagonal, stepped)
-        found = project_matrix_entropy(log, self.bounds, start, self.tol)
+        found = project_matrix_entropy(log, self.diagonal_bound, start, self.tol)
         return MatrixState(*found.log, found.off_diagonal, *found.multipliers, np.array([found.violation]))

@@ -1,7 +1,6 @@
-"""Bregman projections of the online game: onto the simplex for C, onto the constraints of K_X for the matrices.
+"""Projections of the online game: onto the simplex for C, onto the constraints of K_X for the matrices.
 
-**Simplex.** In relative entropy (:func:`project_relative_entropy`) and in Euclidean distance
-(:func:`project_euclidean`), both exact in a few passes.
+**Simplex.** In Euclidean distance (:func:`project_euclidean`), exact in a few passes.
 
 **Matrices** (:func:`project_matrix_entropy`). Every matrix of the matrix player is the exponential of a diagonal plus a
 bipartite part,
@@ -11,30 +10,31 @@ bipartite part,
 since it starts at a multiple of the identity, its gradients are bipartite and the multipliers of trace and diagonal are
 diagonal, those of the entries bipartite. So (h, B) is the whole state and no matrix logarithm is computed.
 
-With Y = exp(H) the matrix before the projection, one or two blocks P^k and bounds tau, K, 1/2, the minimum of
+With Y = exp(H) the matrix before the projection and a bound b on the diagonal, the minimum over a block P of
 
-    sum_k Delta(P^k, Y^k)    over   sum_k tr P^k <= tau,   P^k_aa <= K,   |P^k_ij| <= 1/2  (i a row, j a column)
+    Delta(P, Y)    over   P_aa <= b,   |P_ij| <= 1/2  (i a row, j a column)
 
-is attained at P^k = exp(H^k - nu I - diag(d^k) - [[0, Z^k], [Z^kT, 0]]), where (nu, d >= 0, Z) minimise the dual
+is attained at P = exp(H - diag(d) - [[0, Z], [Z^T, 0]]), where (d >= 0, Z) minimise the dual
 
-    phi = sum_k tr P^k + nu tau + K sum d + sum |Z|,
+    phi = tr P + b sum d + sum |Z|,
 
-a convex function with gradients tau - sum tr P, K - P_aa and sign(Z_ij) - 2 P_ij. nu has a closed form, the log of the
-total trace over tau where that is positive. (d, Z) are found by projected Newton: Newton's method on the coordinates
-that are positive or whose constraint is violated, the linear system by conjugate gradients; a product with the Hessian
-costs about three matrix products.
+a convex function with gradients b - P_aa and sign(Z_ij) - 2 P_ij. (d, Z) are found by projected Newton: Newton's method
+on the coordinates that are positive or whose constraint is violated, the linear system by conjugate gradients; a
+product with the Hessian costs about three matrix products. Since |P_ij| <= b, no entry binds where b <= 1/2, and all
+unknowns are then the m + n of d.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import eigh
 
 from surefill.arrays import Array
-from surefill.errors import InputError, SolverError
+from surefill.errors import SolverError
 
 MAX_NEWTON_STEPS = 60
 """Newton steps before giving up; from the last multipliers at most 10 were needed in 300 rounds at 20 x 20, K = 1."""
@@ -61,28 +61,6 @@ EQUAL_EIGENVALUES = 1e-8
 """Half differences below which sinh(x) / x is 1 to double precision (its error is x^2 / 6)."""
 
 
-def project_relative_entropy(weights: Array, floor: float) -> Array:
-    """argmin of sum_x C_x log(C_x / W_x) - C_x + W_x over {sum C = 1, C >= floor}, for W = ``weights`` > 0.
-
-    Stationarity is log(C_x / W_x) = -lambda + mu_x with mu_x >= 0 and mu_x (C_x - floor) = 0, so
-    C_x = max(floor, s W_x) with s = e^-lambda the root of sum_x max(floor, s W_x) = 1.
-    """
-    flat = weights.ravel()
-    if floor * flat.size > 1:
-        raise InputError(f"{flat.size} cells of at least {floor:g} add up to more than 1.")
-    free = np.ones(flat.size, dtype=bool)
-    scale = 1.0 / flat.sum()
-    # fixing a cell at the floor lowers the scale, so that no cell is ever freed again
-    while True:
-        low = free & (flat * scale < floor)
-        if not low.any():
-            return np.where(free, flat * scale, floor).reshape(weights.shape)
-        free &= ~low
-        if not free.any():  # only where the floor is 1/size, to rounding
-            return np.full(weights.shape, 1.0 / flat.size)
-        scale = (1.0 - floor * (flat.size - np.count_nonzero(free))) / flat[free].sum()
-
-
 def project_euclidean(point: Array) -> Array:
     """argmin of |C - W|_F over {sum C = 1, C >= 0}, W = ``point``: C_x = max(0, W_x - t), sum C = 1 (Michelot)."""
     flat = point.ravel()
@@ -96,13 +74,6 @@ def project_euclidean(point: Array) -> Array:
         positive = positive[above]
 
 
-class GramBounds(NamedTuple):
-    """sum_k tr P^k <= trace, P^k_aa <= diagonal; |P^k_ij| <= 1/2 always."""
-
-    trace: float
-    diagonal: float
-
-
 class BipartiteMatrix(NamedTuple):
     """diag(h^k) + [[0, B^k], [B^kT, 0]] for each block k: ``diagonal`` (k, m + n) and ``off_diagonal`` (k, m, n)."""
 
@@ -113,9 +84,9 @@ class BipartiteMatrix(NamedTuple):
         """Zero, of the same shape."""
         return BipartiteMatrix(np.zeros_like(self.diagonal), np.zeros_like(self.off_diagonal))
 
-    def minus(self, other: BipartiteMatrix, shift: float = 0.0) -> BipartiteMatrix:
-        """The difference, less ``shift`` times the identity."""
-        return BipartiteMatrix(self.diagonal - other.diagonal - shift, self.off_diagonal - other.off_diagonal)
+    def minus(self, other: BipartiteMatrix) -> BipartiteMatrix:
+        """The difference."""
+        return self.plus(other, -1.0)
 
     def plus(self, other: BipartiteMatrix, scale: float) -> BipartiteMatrix:
         """The sum with ``scale`` times the other."""
@@ -150,12 +121,17 @@ class BlockExponential:
         up, low = self.row_vectors, self.col_vectors
         return np.concatenate([up**2 @ values, low**2 @ values]), (up * values) @ low.T
 
-    def derivative(self, shift: float, diagonal: Array, off_diagonal: Array) -> tuple[Array, Array]:
-        """The two parts of the derivative of exp at H - shift I, along diag(diagonal) + [[0, off_diagonal], .]."""
+    @cached_property
+    def differences(self) -> Array:
+        """The divided differences of exp at the eigenvalues."""
+        return divided_differences(self.eigenvalues)
+
+    def derivative(self, diagonal: Array, off_diagonal: Array) -> tuple[Array, Array]:
+        """The two parts of the derivative of exp at H, along diag(diagonal) + [[0, off_diagonal], .]."""
         up, low = self.row_vectors, self.col_vectors
         left = off_diagonal @ low + diagonal[: self.m, None] * up
         right = off_diagonal.T @ up + diagonal[self.m :, None] * low
-        W = (up.T @ left + low.T @ right) * divided_differences(self.eigenvalues - shift)
+        W = (up.T @ left + low.T @ right) * self.differences
         up_W, low_W = up @ W, low @ W
         return np.concatenate([np.sum(up_W * up, axis=1), np.sum(low_W * low, axis=1)]), up_W @ low.T
 
@@ -172,24 +148,21 @@ def divided_differences(values: Array) -> Array:
 
 
 class DualPoint:
-    """phi at one choice of multipliers (d, Z), nu eliminated: its value, gradient, Hessian, and the matrices P^k.
+    """phi at one choice of multipliers (d, Z): its value, gradient, Hessian, and the matrices P^k.
 
-    ``shift`` is nu; ``diagonal`` and ``off_diagonal`` are those of P^k.
+    ``diagonal`` and ``off_diagonal`` are those of P^k.
     """
 
-    def __init__(self, log: BipartiteMatrix, multipliers: BipartiteMatrix, bounds: GramBounds) -> None:
-        self.multipliers, self.bounds = multipliers, bounds
+    def __init__(self, log: BipartiteMatrix, multipliers: BipartiteMatrix, bound: float) -> None:
+        self.multipliers, self.bound = multipliers, bound
         self.log = log.minus(multipliers)
         self.blocks = [BlockExponential(h, B) for h, B in zip(self.log.diagonal, self.log.off_diagonal, strict=True)]
-        # the log of the total trace, without overflow
-        top = max(block.eigenvalues[-1] for block in self.blocks)
-        total = sum(np.exp(block.eigenvalues - top).sum() for block in self.blocks)
-        self.shift = max(0.0, top + float(np.log(total / bounds.trace)))
-        parts = [block.parts(np.exp(block.eigenvalues - self.shift)) for block in self.blocks]
-        self.diagonal = np.stack([diagonal for diagonal, _ in parts])
-        self.off_diagonal = np.stack([off_diagonal for _, off_diagonal in parts])
-        d, Z = multipliers
-        self.phi = float(self.diagonal.sum() + self.shift * bounds.trace + bounds.diagonal * d.sum() + np.abs(Z).sum())
+        with np.errstate(over="ignore", invalid="ignore"):  # of a trial step far too long, which phi then refuses
+            parts = [block.parts(np.exp(block.eigenvalues)) for block in self.blocks]
+            self.diagonal = np.stack([diagonal for diagonal, _ in parts])
+            self.off_diagonal = np.stack([off_diagonal for _, off_diagonal in parts])
+            d, Z = multipliers
+            self.phi = float(self.diagonal.sum() + bound * d.sum() + np.abs(Z).sum())
 
     def residual(self) -> tuple[BipartiteMatrix, BipartiteMatrix]:
         """-(gradient of phi) on the free coordinates, 0 elsewhere; and the indicator of the free coordinates.
@@ -197,7 +170,7 @@ class DualPoint:
         d is free where it is positive or its constraint is violated, Z where it is not 0 or its constraint is violated.
         """
         d, Z = self.multipliers
-        excess = self.diagonal - self.bounds.diagonal
+        excess = self.diagonal - self.bound
         free_d = (d > 0) | (excess > 0)
         entries = 2 * self.off_diagonal
         sign = np.where(Z != 0, np.sign(Z), np.sign(entries))
@@ -228,21 +201,14 @@ class DualPoint:
     def hessian_product(self, direction: BipartiteMatrix) -> BipartiteMatrix:
         """The Hessian of phi times ``direction``."""
         parts = [
-            block.derivative(self.shift, d, Z)
+            block.derivative(d, Z)
             for block, d, Z in zip(self.blocks, direction.diagonal, direction.off_diagonal, strict=True)
         ]
-        diagonal, off_diagonal = np.stack([d for d, _ in parts]), 2 * np.stack([Z for _, Z in parts])
-        if self.shift > 0:
-            # nu depends on (d, Z): a rank-one term
-            trace = np.vdot(self.diagonal, direction.diagonal) + 2 * np.vdot(self.off_diagonal, direction.off_diagonal)
-            share = float(trace) / self.bounds.trace
-            diagonal -= share * self.diagonal
-            off_diagonal -= 2 * share * self.off_diagonal
-        return BipartiteMatrix(diagonal, off_diagonal)
+        return BipartiteMatrix(np.stack([d for d, _ in parts]), 2 * np.stack([Z for _, Z in parts]))
 
     def _inverse_hessian_diagonal(self, free: BipartiteMatrix) -> BipartiteMatrix:
         """1 / Hessian_aa by the midpoint rule: Q_aa^2 and 2 (Q_ii Q_jj + Q_ij^2) with Q = exp(H / 2)."""
-        halves = [block.parts(np.exp((block.eigenvalues - self.shift) / 2)) for block in self.blocks]
+        halves = [block.parts(np.exp(block.eigenvalues / 2)) for block in self.blocks]
         diagonal, off_diagonal = np.stack([q for q, _ in halves]), np.stack([Q for _, Q in halves])
         m = off_diagonal.shape[1]
         outer = diagonal[:, :m, None] * diagonal[:, None, m:]
@@ -260,35 +226,32 @@ class MatrixProjection:
     evaluations: int
 
 
-def project_matrix_entropy(
-    log: BipartiteMatrix, bounds: GramBounds, start: BipartiteMatrix, tol: float
-) -> MatrixProjection:
-    """argmin of sum_k Delta(P^k, exp(H^k)) over the bounds, H = ``log``, from the multipliers ``start``.
+def project_matrix_entropy(log: BipartiteMatrix, bound: float, start: BipartiteMatrix, tol: float) -> MatrixProjection:
+    """argmin of Delta(P^k, exp(H^k)) over P^k_aa <= ``bound``, |P^k_ij| <= 1/2; H = ``log``, multipliers ``start``.
 
     Ends when no constraint is violated, or left slack with a nonzero multiplier, by more than ``tol``.
     """
-    point = DualPoint(log, start, bounds)
+    point = DualPoint(log, start, bound)
     evaluations = 1
     for _ in range(MAX_NEWTON_STEPS):
         residual, free = point.residual()
         violation = residual.max_abs()
         if violation <= tol:
-            found = point.log.minus(log.zeros(), point.shift)
-            return MatrixProjection(found, point.off_diagonal, point.multipliers, violation, evaluations)
+            return MatrixProjection(point.log, point.off_diagonal, point.multipliers, violation, evaluations)
         direction = point.newton_direction(residual, free)
-        point, used = _line_search(log, bounds, point, direction, residual)
+        point, used = _line_search(log, bound, point, direction, residual)
         evaluations += used
     raise SolverError(f"the projection did not reach {tol:g}: take smaller steps (eta) or a larger tol.")
 
 
 def _line_search(
-    log: BipartiteMatrix, bounds: GramBounds, point: DualPoint, direction: BipartiteMatrix, residual: BipartiteMatrix
+    log: BipartiteMatrix, bound: float, point: DualPoint, direction: BipartiteMatrix, residual: BipartiteMatrix
 ) -> tuple[DualPoint, int]:
     """Backtracking on the projected Newton direction: the first of 1, 1/2, 1/4, ... that meets the Armijo rule."""
     length = 1.0
     for used in range(1, MAX_HALVINGS + 1):
         moved = _step_within_signs(point, direction, length, residual)
-        trial = DualPoint(log, moved, bounds)
+        trial = DualPoint(log, moved, bound)
         decrease = residual.dot(moved.minus(point.multipliers))
         if trial.phi <= point.phi - ARMIJO * decrease + PHI_ROUNDING * abs(point.phi):
             return trial, used

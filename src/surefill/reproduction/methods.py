@@ -23,9 +23,6 @@ from surefill.spaces import Confidence
 NO_BOUND = "no bound"
 """Standing of a confidence that nothing is proved about."""
 
-CONFIDENCE_STEP = {"entropy": 0.05, "cube": 0.02}
-"""Steps of the confidence player, chosen by hand (docs/mathematics.md, "The online game")."""
-
 N_PIECES = 100
 """Pieces that the draws are learnt in, about: progress moves by a percent."""
 
@@ -94,20 +91,16 @@ def coverage_program(gamma: float = 0.3, rank: int | None = None, gap: float = 0
     return Method(f"MP 2{limit}", f"K 1, gamma {gamma:g}, beta {gamma**2 / 2:g}{limit}, gap {gap:g}", search)
 
 
-def exact_descent(setting: str, alpha: float = 4.0, theta: float = 2.0) -> Method:
-    """ODD with matrix multiplicative weights, one matrix and steps by hand (docs/mathematics.md, "The online game")."""
-    step = CONFIDENCE_STEP[setting]
+def exact_descent(setting: str) -> Method:
+    """ODD with matrix multiplicative weights and its defaults (docs/mathematics.md, "Usual weights and steps")."""
 
     def search(seen: Observations, seed: int, progress: ProgressCallback | None) -> MethodConfidence:
-        game = OnlineDualDescent(
-            seen.shape, K=0.7, alpha=alpha, theta=theta, confidence=setting, observations="zero", eta_matrix=1.0,
-            eta_confidence=step * (1.0 if setting == "entropy" else sum(seen.shape) ** -1.5), tol=1e-5,
-        )  # fmt: skip
+        game = OnlineDualDescent(seen.shape, confidence=setting)
         _play_game(game, f"ODD, {setting}", seen, seed, progress)
         return MethodConfidence(game.confidence(), NO_BOUND, game.average)
 
-    cap = "" if setting == "entropy" else " (m + n)^(-3/2)"
-    settings = f"K 0.7, alpha {alpha:g}, theta {theta:g}, steps {step:g}{cap} and 1, zero observations"
+    theta = "1" if setting == "entropy" else "mn (m + n)^(-3/2)"
+    settings = f"K 1, alpha 2, theta {theta}, the longest steps, zero observations"
     return Method(f"ODD, {setting}", settings, search)
 
 
@@ -115,7 +108,7 @@ def factored_descent(setting: str) -> Method:
     """ODD with thin factors: the same game at any size (:class:`surefill.online.FactoredGame`)."""
 
     def search(seen: Observations, seed: int, progress: ProgressCallback | None) -> MethodConfidence:
-        game = OnlineDualDescent(seen.shape, confidence=setting, matrix="factored", observations="zero")
+        game = OnlineDualDescent(seen.shape, confidence=setting, matrix="factored")
         _play_game(game, f"ODD factored, {setting}", seen, seed, progress)
         return MethodConfidence(game.confidence(), NO_BOUND)
 

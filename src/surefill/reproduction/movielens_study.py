@@ -52,8 +52,8 @@ SQUARE_METHODS: tuple[Method, ...] = (
 """Asked about the square."""
 
 EXACT_METHODS: tuple[Method, ...] = (
-    exact_descent("entropy", alpha=4.0, theta=2.0),
-    exact_descent("cube", alpha=2.0, theta=1.0),
+    exact_descent("entropy"),
+    exact_descent("cube"),
 )
 """The game with matrix multiplicative weights, about a quarter of an hour each on the square."""
 

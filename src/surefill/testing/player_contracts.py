@@ -183,7 +183,6 @@ class MatrixPlayerContract(_PlayerContract):
     player : a matrix player, a frozen dataclass of its parameters.
     bad_parameters : for each parameter a value that ``init`` must refuse with one sentence.
     zero_observations : whether the player takes all observations for zero, so that M^2 = -M^1.
-    relaxation : decisions have max-norm at most ``relaxation`` K; the paper's K_X allows 2.
     tol : how far a decision may exceed its constraints.
 
     Examples
@@ -191,12 +190,12 @@ class MatrixPlayerContract(_PlayerContract):
     >>> from surefill.online.players import MatrixMultiplicativeWeights
     >>> class TestMine(MatrixPlayerContract):
     ...     player = MatrixMultiplicativeWeights((3, 2), K=0.8, theta=0.5)
+    ...     zero_observations = True
     >>> TestMine().test_update_leaves_the_old_state_unchanged()
     """
 
     player: ClassVar[MatrixPlayer]
     zero_observations: ClassVar[bool] = False
-    relaxation: ClassVar[float] = 1.0
     tol: ClassVar[float] = 1e-6
 
     def play(self, state: Any, first: int, last: int) -> Any:
@@ -232,7 +231,7 @@ class MatrixPlayerContract(_PlayerContract):
 
     @pytest.mark.parametrize("stream", MATRIX_STREAMS)
     def test_decisions_stay_feasible(self, stream: str) -> None:
-        """Entries in [-1, 1] and a bounded max-norm, also with steps ten times too long; opposite where all is zero."""
+        """Entries in [-1, 1] and max-norm at most K, also with steps ten times too long; opposite where all is zero."""
         for eta in (self.eta, 10 * self.eta):
             played = list(self.decisions(stream, eta))
             for first, second, _ in played:
@@ -240,7 +239,7 @@ class MatrixPlayerContract(_PlayerContract):
                 if self.zero_observations:
                     np.testing.assert_array_equal(second, -first)
             for M in played[-1][:2]:
-                assert max_norm(M).value <= self.relaxation * self.player.K + self.tol
+                assert max_norm(M).value <= self.player.K + self.tol
 
     @pytest.mark.parametrize("stream", MATRIX_STREAMS)
     def test_regret_stays_below_its_bound(self, stream: str) -> None:
