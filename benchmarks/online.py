@@ -138,7 +138,7 @@ def blocks(arguments: argparse.Namespace) -> None:
         for name, figures in found.items():
             least, (on, off, milliseconds) = min(f[0] for f in figures), np.mean(figures, axis=0)[1:]
             print(
-                f"{2 * size} x {2 * size}, {draws} draws, {name}: AUC at least {least:.4f}, mean {on:.3f} on the blocks "
+                f"{2 * size} x {2 * size}, {draws} draws, {name}: AUC at least {least:.4f}, mean {on:.3f} on blocks "
                 f"and {off:.3f} off, {milliseconds:.1f} ms of one core a round",
                 flush=True,
             )
