@@ -146,7 +146,7 @@ def rounds_needed(delta: float, shape: tuple[int, int], K: float, setting: str, 
     The theorem's T = O~(delta^-2 K^2 (m + n)), with its step sizes and the sum of both regrets, which the proof uses.
 
     >>> rounds_needed(0.01, (20, 20), 1.0, "entropy")
-    51564474
+    48081768
     """
     weights = game_weights(delta, shape, setting)
     confidence = (entropy_constants if setting == "entropy" else cube_constants)(shape, weights.alpha)
