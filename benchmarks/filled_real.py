@@ -85,12 +85,13 @@ def reweighted(seen, loss, kept, filled):
 def report_coat(seeds):
     """Print, and say what was not shown."""
     found = np.array(list(coat(seeds)))
-    print(f"{'Coat, random test':20}{'tol':>6}{'kept':>8}{'least':>8}{'error':>8}{'largest':>9}{'broken':>8}")
+    columns = ("empty", "kept", "least", "error", "largest", "broken")
+    print(f"{'Coat, random test':20}{'tol':>6}" + "".join(f"{column:>8}" for column in columns))
     for tolerance in COAT_TOLERANCES:
         _, kept, error = found[found[:, 0] == tolerance].T
         print(
-            f"{'':20}{tolerance:6g}{kept.mean():8.1%}{kept.min():8.1%}{error.mean():8.3f}{error.max():9.3f}"
-            f"{np.mean(error > tolerance):8.0%}"
+            f"{'':20}{tolerance:6g}{np.mean(kept == 0):8.0%}{kept.mean():8.1%}{kept.min():8.1%}"
+            f"{error.sum() / max(np.count_nonzero(kept), 1):8.3f}{error.max():8.3f}{np.mean(error > tolerance):8.0%}"
         )
         if (error > tolerance).any():
             yield f"Coat at {tolerance:g}: broken in {np.mean(error > tolerance):.0%} of the seeds."
