@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import surefill as sf
+from surefill.completion import MaxNormCompletion, TraceNormCompletion
+from surefill.completion.max_norm.max_norm_completion import MaxNormFit
 from surefill.errors import InputError
 from surefill.spaces.certificates import bound_max_norm
 from surefill.theory import Condition, TheoremGuarantee, efficient_parameters, inefficient_parameters, required_draws
@@ -87,11 +89,12 @@ def test_too_few_draws_void_the_guarantee_and_it_is_said(small, found):
     assert not found.guarantee.applies
     sentence = found.guarantee.sentence
     assert sentence.startswith("Theorem 11 of the paper: with probability 0.95 over the draws")
-    assert "It does not apply here: with its constant, which the paper does not state, taken as 1" in sentence
-    assert "times too few" in sentence
-    assert "Not known: the draws are independent" in sentence
+    assert "Not known to hold: the completion by Given leaves the theorem" in sentence
+    assert "; with its constant, which the paper does not state, taken as 1" in sentence
+    assert "times too few, so its guarantee is not known to hold" in sentence
+    assert "Assumed: the draws are independent" in sentence
     assert "Checked: the completion is within the bounds and has max-norm at most 1; no adversary" in sentence
-    assert repr(found).endswith("guarantee does not apply)")
+    assert repr(found).endswith("guarantee not known to hold)")
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -105,11 +108,11 @@ def test_the_promise_holds_where_the_theorem_applies(seed):
     completion = Given(np.where(sim.support, sim.truth, -sim.truth))
     found = sf.complete_partially(sim.observations, eps=eps, delta=delta, completion=completion)
     assert found.theory.enough
-    assert found.guarantee.applies
     assert verdicts(found.guarantee) == {
         "draws": "unknown",
         "truth": "unknown",
         "accuracy": "unknown",
+        "full completion": "not known to hold",
         "sample size": "unknown",
         "class": "holds",
         "feasibility": "holds",
@@ -124,7 +127,10 @@ def test_the_promise_holds_where_the_theorem_applies(seed):
 def test_default_completion_and_rounding_go_together():
     sim = sf.datasets.make_blocks((5, 5), n_draws=300, noise=0.1, random_state=1)
     found = sf.complete_partially(sim.observations, eps=1.5, K=1.2)
-    assert isinstance(found.completion, sf.completion.BayesianFactorCompletion)
+    assert isinstance(found.completion, MaxNormFit)
+    assert found.completion.K == 1.2
+    assert verdicts(found.guarantee)["full completion"] == "holds"
+    assert verdicts(found.guarantee)["class"] == "holds"
     kept = sf.round_confidence(found.confidence, 0)
     assert abs(kept.sum() - found.confidence.coverage) < 1
     assert kept[sim.support].mean() > kept[~sim.support].mean()
@@ -168,7 +174,15 @@ def test_whether_a_rank_limit_leaves_room_for_the_truth():
 def test_a_searched_confidence_is_not_called_certified(small, found):
     searched = replace(found.coverage, standing="searched", gap=0.25)
     guarantee = guarantee_efficient(
-        small.observations, found.completion, searched, found.parameters, found.theory, eps=1.0, delta=0.05, rank=2
+        small.observations,
+        Given(None),
+        found.completion,
+        searched,
+        found.parameters,
+        found.theory,
+        eps=1.0,
+        delta=0.05,
+        rank=2,
     )
     assert verdicts(guarantee)["feasibility"] == "unknown"
     assert verdicts(guarantee)["rank"] == "unknown"
@@ -178,9 +192,35 @@ def test_a_searched_confidence_is_not_called_certified(small, found):
 def test_large_completions_are_not_looked_at_whole(small, found):
     large = sf.Observations([0], [0], [0.0], (200, 3), (-1, 1))
     guarantee = guarantee_efficient(
-        large, Given(None), found.coverage, found.parameters, found.theory, eps=1.0, delta=0.05, rank=2
+        large, Given(None), Given(None), found.coverage, found.parameters, found.theory, eps=1.0, delta=0.05, rank=2
     )
     assert verdicts(guarantee)["class"] == verdicts(guarantee)["rank"] == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("norm", "algorithm", "verdict"),
+    [
+        ({"K": 1.0}, MaxNormCompletion(K=1.0, tol=0.1), "holds"),
+        ({"K": 1.0}, MaxNormCompletion(K=2.0), "not known to hold"),
+        ({"K": 1.0}, MaxNormCompletion(K=1.0, rank=2), "not known to hold"),
+        ({"K": 1.0}, TraceNormCompletion(tau=1.0), "not known to hold"),
+        ({"tau": 4.0}, TraceNormCompletion(tau=4.0), "holds"),
+        ({"tau": 4.0}, None, "holds"),
+    ],
+)
+def test_whether_the_completion_is_the_one_that_the_theorem_names(norm, algorithm, verdict):
+    sim = sf.datasets.make_blocks((3, 3), n_draws=60, random_state=0)
+    found = sf.complete_partially(sim.observations, eps=1.0, program="quadratic", completion=algorithm, gap=0.9, **norm)
+    assert verdicts(found.guarantee)["full completion"] == verdict
+
+
+def test_with_the_named_completion_and_enough_draws_the_guarantee_is_conditional():
+    """Nothing fails and nothing is short; the constant is still said not to be known."""
+    sim = sf.datasets.make_blocks((3, 3), n_draws=12_000, noise=0.05, random_state=0)
+    found = sf.complete_partially(sim.observations, eps=0.5, K=1.0, program="quadratic", gap=0.5)
+    assert found.guarantee.applies
+    assert "(not stated, so not known to hold)" in found.guarantee.sentence
+    assert repr(found).endswith("guarantee conditional)")
 
 
 def test_a_guarantee_with_nothing_to_say_says_only_its_promise():
@@ -223,7 +263,8 @@ def test_the_inefficient_algorithms_promise_holds_where_its_theorem_applies(norm
     assert (found.coverage.gamma, found.coverage.beta) == (eps / 4, eps / 8)
     required = required_draws("quadratic", eps, delta, (6, 6), **norm)
     assert (found.theory.required, found.theory.enough) == (required, True)
-    assert found.guarantee.applies
+    assert not found.guarantee.applies
+    assert "leaves the theorem" in found.guarantee.sentence
     assert found.guarantee.sentence.startswith("Theorem 10 of the paper")
     assert verdicts(found.guarantee)["class"] == verdicts(found.guarantee)["feasibility"] == "holds"
     C, error = found.confidence.dense(), (completion.matrix - sim.truth) ** 2

@@ -326,7 +326,8 @@ def _needed_entries(plan: SelectionPlan, ranked: _Ranked, n: int) -> int | None:
 def rounding_threshold(confidence: Confidence, n_sampled: int = 200_000, random_state: int = 0) -> float:
     """The lowest t with |{x : C_x >= t}| <= |C|: the set of most trusted entries, no larger than the coverage.
 
-    The paper rounds C at random to a set whose size is within 1 of |C|; this is its deterministic counterpart.
+    Not the paper's rounding, which draws each entry with probability C_x (:func:`surefill.round_confidence`) and keeps
+    the mean error in expectation: a level set keeps none of the entries below t, and no theorem speaks of it.
     Exact where the matrix has at most ``n_sampled`` entries, estimated on a sample of them elsewhere.
 
     Examples

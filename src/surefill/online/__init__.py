@@ -1,5 +1,6 @@
 """Online partial completion: the paper's game between a confidence and the matrices that fit the observations."""
 
+from surefill.online.completion_pair import CompletionPair
 from surefill.online.dual_descent import OnlineDualDescent
 from surefill.online.factored_game import FactoredGame
 from surefill.online.online_to_offline import OfflineImplication, offline_implication
@@ -10,6 +11,7 @@ from surefill.online.uniform_sampling import UniformImplication, uniform_samplin
 
 __all__ = [
     "BestResponse",
+    "CompletionPair",
     "FactoredGame",
     "GameRegret",
     "GameWeights",

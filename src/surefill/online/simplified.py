@@ -1,16 +1,17 @@
 """Simplified ODD, the paper's implementation, and two update functions for its matrix (``matrix-predict``).
 
 C takes mirror steps on r~_t(C) = alpha H(C) - <C, M_t>; M is updated by any :class:`MatrixPredict`, a callable
-(C_t, M_t, cells) -> M_(t+1), ``cells`` the rows and columns observed in the round. <C, M> must measure disagreement:
-larger where less is known. Both given here, :class:`BestResponse` and :class:`GradientAdversary`, are adversaries: M is
-half the difference of two completions, small at the cells observed.
+(C_t, M_t, cells, values) -> M_(t+1), ``cells`` and ``values`` what was revealed in the round. <C, M> must measure
+disagreement: larger where less is known. Both given here, :class:`BestResponse` and :class:`GradientAdversary`, are
+adversaries: M is half the difference of two completions, small at the cells observed, and values play no part.
+``completion_pair.py`` makes one of any completion algorithm.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,7 +19,7 @@ from numpy.typing import ArrayLike
 from surefill.arrays import Array, Indices
 from surefill.data.checks import as_cells
 from surefill.data.observations import Observations
-from surefill.errors import invalid_parameter, is_seed
+from surefill.errors import InputError, invalid_parameter, is_seed
 from surefill.online.parameters import require_positive, require_shape
 from surefill.online.players import EntropyPlayer
 from surefill.online.projections import project_euclidean
@@ -37,19 +38,26 @@ STATE_PREFIX = "predict_"
 
 
 class MatrixPredict(Protocol):
-    """``matrix-predict`` of the paper's Simplified ODD; it may keep a state of its own.
+    """``matrix-predict`` of the paper's Simplified ODD: any function of what was played and revealed.
+
+    One that remembers anything, and whose game is to be saved, has ``state()`` and ``restore(state)`` besides.
 
     Examples
     --------
     >>> import numpy as np
     >>> matrix_predict: MatrixPredict = GradientAdversary(rank=2)
-    >>> matrix_predict(np.full((2, 2), 0.25), np.zeros((2, 2)), (0, 0)).shape
+    >>> matrix_predict(np.full((2, 2), 0.25), np.zeros((2, 2)), (0, 0), 0.5).shape
     (2, 2)
     """
 
-    def __call__(self, C: Array, M: Array, cells: CellIndices) -> Array:
-        """M_(t+1) from C_t and M_t after observations at ``cells``."""
+    def __call__(self, C: Array, M: Array, cells: CellIndices, values: Array) -> Array:
+        """M_(t+1) from C_t and M_t after ``values``, on [-1, 1], were revealed at ``cells``."""
         ...
+
+
+@runtime_checkable
+class Remembers(Protocol):
+    """A :class:`MatrixPredict` with a state of its own."""
 
     def state(self) -> dict[str, Any]:
         """Its state, as numbers and arrays."""
@@ -90,7 +98,7 @@ class BestResponse:
         names = ("K", "beta", "rank", "every", "iterations")
         require_positive("BestResponse", **{name: getattr(self, name) for name in names})
 
-    def __call__(self, C: Array, M: Array, cells: CellIndices) -> Array:
+    def __call__(self, C: Array, M: Array, cells: CellIndices, values: Array) -> Array:
         """The best response to C_t in the rounds 1, 1 + every, 1 + 2 every, ...; M_t in the others."""
         if self._counts.shape != C.shape:
             self._counts = np.zeros(C.shape)
@@ -163,7 +171,7 @@ class GradientAdversary:
         names = ("K", "rank", "eta", "penalty")
         require_positive("GradientAdversary", **{name: getattr(self, name) for name in names})
 
-    def __call__(self, C: Array, M: Array, cells: CellIndices) -> Array:
+    def __call__(self, C: Array, M: Array, cells: CellIndices, values: Array) -> Array:
         """One gradient step of both factors."""
         m, n = C.shape
         if self._observed.shape != C.shape:
@@ -197,13 +205,13 @@ class SimplifiedODD:
 
         C^_(t+1) = C_t^(1 - eta alpha) exp(-eta (alpha + M_t)),    C_(t+1) = its Euclidean projection onto the simplex,
 
-    and C-bar = (C_1 + ... + C_T) / T. Only where values were observed counts, not the values; there is no regret bound.
+    and C-bar = (C_1 + ... + C_T) / T. There is no regret bound. Values count only if ``matrix_predict`` looks at them.
 
     Parameters
     ----------
     shape : (m, n).
-    matrix_predict : (C_t, M_t, cells) -> M_(t+1), larger where less is known; None for a
-        :class:`GradientAdversary`.
+    matrix_predict : (C_t, M_t, cells, values) -> M_(t+1), larger where less is known: a :class:`GradientAdversary`
+        where None, a :class:`BestResponse`, a :class:`CompletionPair` of any completion algorithm, or your own.
     eta : step size of the mirror ascent.
     alpha : weight of the entropy. Small, since entropy and Euclidean projection do not match: C collapses onto a few
         cells unless alpha log(mn) is below the typical M (docs/mathematics.md, "The online game").
@@ -235,28 +243,31 @@ class SimplifiedODD:
         self.total = np.zeros(self.shape)
 
     def learn_one(self, i: int, j: int, o: float = 0.0) -> Self:
-        """One round: row ``i`` and column ``j`` were observed; the value is not used."""
+        """One round: the value ``o``, on [-1, 1], was observed at row ``i`` and column ``j``."""
         return self.learn_many([i], [j], [o])
 
     def learn_many(
         self, rows: ArrayLike, cols: ArrayLike, values: ArrayLike | None = None, *, per_round: int = 1
     ) -> Self:
-        """One round for each ``per_round`` observations, in their order; values may be left out.
+        """One round for each ``per_round`` observations, in their order; values that are left out are zero.
 
         A round costs O(mn) however many observations it has, so that several of them pay off on large matrices.
         """
         if not is_seed(per_round) or per_round < 1:
             raise invalid_parameter("SimplifiedODD", "per_round", "a whole number of at least 1", per_round)
         given = np.zeros(np.shape(rows)) if values is None else values
-        i, j, _ = as_cells(self.shape, rows, cols, given)
+        i, j, o = as_cells(self.shape, rows, cols, given)
         for start in range(0, len(i), per_round):
-            self._play_round((i[start : start + per_round], j[start : start + per_round]))
+            part = slice(start, start + per_round)
+            self._play_round((i[part], j[part]), o[part])
         return self
 
-    def _play_round(self, cells: CellIndices) -> None:
+    def _play_round(self, cells: CellIndices, values: Array) -> None:
         self.total += self.C
         self.rounds += 1
-        M = self.matrix_predict(self.C, self.M, cells)
+        M = self.matrix_predict(self.C, self.M, cells, values)
+        if np.shape(M) != self.shape:
+            raise InputError(f"matrix_predict must return an array of shape {self.shape}, not {np.shape(M)}.")
         # grad R(C^) = grad R(C) + eta grad r~(C), R = -H, solved for C^
         stepped = self.C ** (1 - self.eta * self.alpha) * np.exp(-self.eta * (self.alpha + self.M))
         self.C, self.M = project_euclidean(stepped), M
@@ -272,7 +283,8 @@ class SimplifiedODD:
 
     def state(self) -> dict[str, Any]:
         """The whole game as numbers and arrays; :meth:`from_state` goes on from it to the bit."""
-        predictor = {f"{STATE_PREFIX}{name}": value for name, value in self.matrix_predict.state().items()}
+        remembered = self.matrix_predict.state() if isinstance(self.matrix_predict, Remembers) else {}
+        predictor = {f"{STATE_PREFIX}{name}": value for name, value in remembered.items()}
         own = {"C": self.C.copy(), "M": self.M.copy(), "total": self.total.copy(), "rounds": self.rounds}
         return {"shape": self.shape, "eta": self.eta, "alpha": self.alpha, **own, **predictor}
 
@@ -282,7 +294,8 @@ class SimplifiedODD:
         game = cls(tuple(state["shape"]), matrix_predict=matrix_predict, eta=state["eta"], alpha=state["alpha"])
         game.C, game.M, game.total = (np.array(state[name]) for name in ("C", "M", "total"))
         game.rounds = int(state["rounds"])
-        matrix_predict.restore(
-            {name.removeprefix(STATE_PREFIX): state[name] for name in state if name.startswith(STATE_PREFIX)}
-        )
+        if isinstance(matrix_predict, Remembers):
+            matrix_predict.restore(
+                {name.removeprefix(STATE_PREFIX): state[name] for name in state if name.startswith(STATE_PREFIX)}
+            )
         return game

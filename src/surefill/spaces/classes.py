@@ -42,6 +42,18 @@ class MaxNorm:
         if self.rank is not None and (self.rank != int(self.rank) or self.rank < 1):
             raise invalid_parameter("MaxNorm", "rank", "None or an integer of at least 1", self.rank)
 
+    @classmethod
+    def of_rank(cls, rank: int) -> MaxNorm:
+        """{M : rank(M) <= k, |M_x| <= 1}, the paper's M^rk_k with its box.
+
+        There no matrix has a max-norm above sqrt(k) (section 2.1), so that the limit on the norm takes nothing away
+        from the matrices in the box, within which every :class:`VersionSpace` lies.
+
+        >>> MaxNorm.of_rank(4)
+        MaxNorm(K=2.0, rank=4)
+        """
+        return cls(math.sqrt(rank), rank)
+
     @property
     def radius(self) -> float:
         """K, the largest norm in the class and so the largest entry."""

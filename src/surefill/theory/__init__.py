@@ -16,6 +16,7 @@ from surefill.theory.sample_sizes import (
     relaxation_constant,
     required_draws,
     sample_complexity_max_norm,
+    sample_complexity_rank,
     sample_complexity_trace_norm,
     trace_norm_of_rank,
 )
@@ -40,6 +41,7 @@ __all__ = [
     "relaxation_constant",
     "required_draws",
     "sample_complexity_max_norm",
+    "sample_complexity_rank",
     "sample_complexity_trace_norm",
     "trace_norm_of_rank",
 ]

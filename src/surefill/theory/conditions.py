@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from surefill.completion import Completion
+from surefill.completion import Completion, CompletionAlgorithm, MaxNormCompletion, TraceNormCompletion
 from surefill.coverage.linear.coverage_result import Coverage
 from surefill.coverage.quadratic.quadratic_program import CoverageBracket
 from surefill.data import Observations
@@ -21,7 +21,9 @@ from surefill.spaces.conic_model import INTERIOR_POINT_LIMIT, SIZE_LIMIT
 from surefill.spaces.norms import max_norm
 from surefill.theory.sample_sizes import ProgramParameters, SampleSize
 
-Verdict = Literal["holds", "unknown", "fails"]
+Verdict = Literal["holds", "unknown", "not known to hold", "fails"]
+"""Checked; an assumption that no sample can show; short of what is proved, or proved up to a constant that nobody
+stated; or known to be false."""
 
 ROUND_OFF = 1e-6
 """How far over a limit a computed number may be and still count as within it: a certified norm is known to 1e-8."""
@@ -59,7 +61,7 @@ class TheoremGuarantee:
     >>> found.guarantee.applies
     False
     >>> [condition.name for condition in found.guarantee.conditions]
-    ['draws', 'truth', 'accuracy', 'sample size', 'class', 'feasibility']
+    ['draws', 'truth', 'accuracy', 'full completion', 'sample size', 'class', 'feasibility']
     """
 
     promise: str
@@ -67,17 +69,19 @@ class TheoremGuarantee:
 
     @property
     def applies(self) -> bool:
-        """False where some condition fails; True means that none was found to, not that all were checked."""
-        return not self._with("fails")
+        """False where some condition fails or is not known to hold; True still leaves what is assumed."""
+        return not self._with("fails") and not self._with("not known to hold")
 
     @property
     def sentence(self) -> str:
         """The promise, and plainly what holds, what fails and what cannot be checked."""
         parts = [self.promise]
-        if not self.applies:
+        if self._with("fails"):
             parts.append(f"It does not apply here: {self._listed('fails')}.")
+        if self._with("not known to hold"):
+            parts.append(f"Not known to hold: {self._listed('not known to hold')}.")
         if self._with("unknown"):
-            parts.append(f"Not known: {self._listed('unknown')}.")
+            parts.append(f"Assumed: {self._listed('unknown')}.")
         if self._with("holds"):
             parts.append(f"Checked: {self._listed('holds')}.")
         return " ".join(parts)
@@ -91,6 +95,7 @@ class TheoremGuarantee:
 
 def guarantee_efficient(
     obs: Observations,
+    algorithm: CompletionAlgorithm,
     completion: Completion,
     coverage: Coverage,
     parameters: ProgramParameters,
@@ -107,6 +112,7 @@ def guarantee_efficient(
     unit = _small_dense(obs, completion)
     conditions = [
         *_assumed(obs, parameters, delta, f"max-norm at most {coverage.K:g}"),
+        _full_completion_condition(algorithm, MaxNormCompletion(K=coverage.K)),
         _sample_condition(sample),
         _class_condition(unit, coverage.K),
         _feasibility_condition(coverage.standing == "certified"),
@@ -118,6 +124,7 @@ def guarantee_efficient(
 
 def guarantee_inefficient(
     obs: Observations,
+    algorithm: CompletionAlgorithm,
     completion: Completion,
     bracket: CoverageBracket,
     parameters: ProgramParameters,
@@ -133,10 +140,13 @@ def guarantee_inefficient(
     matrix_class, unit = bracket.matrix_class, _small_dense(obs, completion)
     if isinstance(matrix_class, TraceNorm):
         norm, in_class = f"trace norm at most {matrix_class.tau:g}", _trace_class_condition(unit, matrix_class.tau)
+        named: MaxNormCompletion | TraceNormCompletion = TraceNormCompletion(tau=matrix_class.tau)
     else:
         norm, in_class = f"max-norm at most {matrix_class.K:g}", _class_condition(unit, matrix_class.K)
+        named = MaxNormCompletion(K=matrix_class.K)
     conditions = (
         *_assumed(obs, parameters, delta, norm),
+        _full_completion_condition(algorithm, named),
         _sample_condition(sample),
         in_class,
         _feasibility_condition(bracket.certified_feasible),
@@ -173,14 +183,36 @@ def _small_dense(obs: Observations, completion: Completion) -> NDArray[np.float6
     return obs.unit.to_unit(completion.dense()) if max(obs.shape) <= SIZE_LIMIT else None
 
 
-def _sample_condition(sample: SampleSize) -> Condition:
-    """Whether there are enough draws; unknown at best, for the paper does not state its constant."""
-    if not sample.enough:
-        return Condition("sample size", "fails", _as_clause(sample.sentence))
-    largest = sample.constant * sample.n_draws / sample.required
+CHOICES_OF_THE_CLASS = ("K", "tau", "penalty", "rank", "centre")
+"""Parameters of a completion algorithm that decide over which class it minimises; the others say how."""
+
+
+def _full_completion_condition(
+    algorithm: CompletionAlgorithm, named: MaxNormCompletion | TraceNormCompletion
+) -> Condition:
+    """Whether M-hat minimises the empirical risk over the class, which is what the theorem's sample size is for."""
+
+    def choices(one: CompletionAlgorithm) -> list[object]:
+        return [getattr(one, name, None) for name in CHOICES_OF_THE_CLASS]
+
+    over = f"empirical risk minimisation over the class, {type(named).__name__}"
+    if type(algorithm) is type(named) and choices(algorithm) == choices(named):
+        return Condition("full completion", "holds", f"the completion is by {over}")
+    given = type(algorithm).__name__
     return Condition(
-        "sample size", "unknown", f"the constant in the theorem's sample size is at most {largest:.3g} (not stated)"
+        "full completion",
+        "not known to hold",
+        f"the completion by {given} leaves the theorem, whose sample size is for {over}; for {given} none is proved",
     )
+
+
+def _sample_condition(sample: SampleSize) -> Condition:
+    """Whether there are enough draws; never known to hold, for the paper does not state its constant."""
+    if not sample.enough:
+        return Condition("sample size", "not known to hold", _as_clause(sample.sentence))
+    largest = sample.constant * sample.n_draws / sample.required
+    sentence = f"the constant in the theorem's sample size is at most {largest:.3g} (not stated, so not known to hold)"
+    return Condition("sample size", "unknown", sentence)
 
 
 def _class_condition(unit: NDArray[np.float64] | None, K: float) -> Condition:

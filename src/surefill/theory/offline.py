@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from surefill.completion import BayesianFactorModel, Completion, CompletionAlgorithm
+from surefill.completion import Completion, CompletionAlgorithm, MaxNormCompletion, TraceNormCompletion
 from surefill.coverage.linear.coverage_result import Coverage
 from surefill.coverage.linear.linear_program import solve_coverage
 from surefill.coverage.quadratic.quadratic_program import CoverageBracket, solve_quadratic_coverage
@@ -75,7 +75,7 @@ class OfflineCompletion:
 
     def __repr__(self) -> str:
         m, n = self.completion.shape
-        standing = "guarantee conditional" if self.guarantee.applies else "guarantee does not apply"
+        standing = "guarantee conditional" if self.guarantee.applies else "guarantee not known to hold"
         return f"OfflineCompletion({self.coverage.coverage:.6g} of {m * n} cells at eps {self.eps:g}, {standing})"
 
 
@@ -94,7 +94,7 @@ def complete_partially(
     time_limit: float | None = None,
     constant: float = 1.0,
 ) -> OfflineCompletion:
-    """Algorithm 2: M-hat from a completion algorithm, then C from MP 2 with gamma = e/(2 pi K), beta = gamma^2/2.
+    """Algorithm 2: M-hat by empirical risk minimisation, then C from MP 2 with gamma = e/(2 pi K), beta = gamma^2/2.
 
     Here e is ``eps`` on the [-1, 1] scale: eps / s^2 where s is half the width of the data's bounds. If Theorem 11
     applies, then with probability 1 - ``delta`` the mean of (M-hat - M*)^2 weighted by C is at most ``eps`` and
@@ -112,7 +112,9 @@ def complete_partially(
     delta : probability with which the promise may fail, in (0, 1).
     K : max-norm, on the [-1, 1] scale, that truth and completion are taken to have at most;
         ``theory.max_norm_of_rank(k)`` does for rank k.
-    completion : any completion algorithm; a :class:`BayesianFactorModel` when not given.
+    completion : a completion algorithm. When not given the one that the theorem names, empirical risk minimisation over
+        the class: :class:`MaxNormCompletion` (K), or :class:`TraceNormCompletion` (tau). With any other,
+        ``guarantee`` says that the theorem is left.
     tau : trace norm, on the [-1, 1] scale, in place of K; with the quadratic program alone.
     program : "linear", the efficient algorithm, or "quadratic", the inefficient one.
     rank : largest rank of the adversaries, with the meaning of docs/theorem_with_rank.md; no limit when not given.
@@ -133,9 +135,10 @@ def complete_partially(
     (0.25, True)
     """
     _check(eps, delta, K, tau, program, rank)
-    algorithm = BayesianFactorModel() if completion is None else completion
+    named = MaxNormCompletion(K=K) if tau is None else TraceNormCompletion(tau=tau)
+    algorithm = named if completion is None else completion
     if not isinstance(algorithm, CompletionAlgorithm) or isinstance(algorithm, type):
-        expected = "None or an object with a fit method such as BayesianFactorModel()"
+        expected = "None or an object with a fit method such as MaxNormCompletion()"
         raise invalid_parameter("complete_partially", "completion", expected, completion)
     unit_eps = float(obs.unit.squared_error_to_unit(eps))
     norm = {"K": K} if tau is None else {"tau": tau}
@@ -153,12 +156,12 @@ def complete_partially(
             gap=gap,
             time_limit=time_limit,
         )
-        guarantee = guarantee_inefficient(obs, completed, bracket, parameters, theory, **promised)
+        guarantee = guarantee_inefficient(obs, algorithm, completed, bracket, parameters, theory, **promised)
         return OfflineCompletion(completed, bracket, parameters, theory, guarantee, **promised)
     parameters = efficient_parameters(unit_eps, K)
     gamma, beta = parameters.gamma, parameters.beta
     coverage = solve_coverage(obs, K, gamma=gamma, beta=beta, rank=rank, method=method, gap=gap, time_limit=time_limit)
-    guarantee = guarantee_efficient(obs, completed, coverage, parameters, theory, rank=rank, **promised)
+    guarantee = guarantee_efficient(obs, algorithm, completed, coverage, parameters, theory, rank=rank, **promised)
     return OfflineCompletion(completed, coverage, parameters, theory, guarantee, **promised)
 
 

@@ -68,14 +68,14 @@ class SampleSize:
         asked = f"the theorem asks for about {_rounded(self.required)} draws and there are {_rounded(self.n_draws)}"
         unknown = f"its constant, which the paper does not state, taken as {self.constant:g}"
         if self.enough:
-            return f"With {unknown}, {asked}: enough."
+            return f"With {unknown}, {asked}: enough if the constant is right, which is not known to hold."
         if self.achievable_eps < LARGEST_ERROR:
             suffices = (
                 f"These draws would do for a mean squared error of {self.achievable_eps:.3g} on the [-1, 1] scale."
             )
         else:
             suffices = "These draws are too few for any mean squared error below the largest possible, 4 on [-1, 1]."
-        times = f"{_rounded(self.required / self.n_draws)} times too few, so its guarantee does not apply"
+        times = f"{_rounded(self.required / self.n_draws)} times too few, so its guarantee is not known to hold"
         return f"With {unknown}, {asked}: {times}. {suffices}"
 
 
@@ -107,6 +107,20 @@ def sample_complexity_trace_norm(
     """
     owner = "sample_complexity_trace_norm"
     return _draws(owner, eps, delta, _class_size(owner, shape, None, tau), constant)
+
+
+def sample_complexity_rank(eps: float, delta: float, rank: int, shape: tuple[int, int], constant: float = 1.0) -> int:
+    """constant (k (m + n) + log(1/delta)) / eps^2, for the paper's M^rk_k: rank at most k, entries in [-1, 1].
+
+    That of :func:`sample_complexity_max_norm` with K^2 = k, since M^rk_k lies in M^max_sqrt(k) (section 2.1); it is
+    what Corollary 1 says of a truth of rank k.
+
+    >>> sample_complexity_rank(eps=0.1, delta=0.05, rank=2, shape=(100, 80))
+    36300
+    """
+    owner = "sample_complexity_rank"
+    _require_positive(owner, rank=rank)
+    return _draws(owner, eps, delta, _class_size(owner, shape, math.sqrt(rank), None), constant)
 
 
 def efficient_parameters(eps: float, K: float) -> ProgramParameters:
