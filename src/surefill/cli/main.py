@@ -14,6 +14,7 @@ from surefill.cli.demo import demo
 from surefill.cli.evaluate import evaluate
 from surefill.cli.reproduce import reproduce
 from surefill.cli.stream import stream
+from surefill.cli.suggest import suggest
 from surefill.errors import InputError, MissingExtraError, SolverError
 
 
@@ -27,6 +28,7 @@ def commands() -> None:
       surefill demo
       surefill complete ratings.csv -o filled.csv --tolerance 0.5
       surefill evaluate ratings.csv
+      surefill suggest model.surefill -n 20
       surefill complete --help
       surefill stream --help
       surefill reproduce --help
@@ -38,6 +40,7 @@ commands.add_command(demo)
 commands.add_command(evaluate)
 commands.add_command(reproduce)
 commands.add_command(stream)
+commands.add_command(suggest)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
