@@ -155,3 +155,15 @@ def test_errors_are_sentences():
     ]:
         with pytest.raises(InputError, match=sentence):
             make()
+
+
+@pytest.mark.parametrize("rank", [1, 2, 4])
+def test_the_class_of_rank_k_with_its_box_asks_for_what_corollary_1_says(rank):
+    """k (m + n) in place of K^2 (m + n), and no matrix of rank k in the box beyond max-norm sqrt(k)."""
+    m, n, eps, delta = 12, 8, 0.1, 0.05
+    wanted = math.ceil((rank * (m + n) + math.log(1 / delta)) / eps**2)
+    assert abs(theory.sample_complexity_rank(eps, delta, rank, (m, n)) - wanted) <= 1
+    assert sf.MaxNorm(100.0, rank=rank).within_box((m, n)) == sf.MaxNorm.of_rank(rank)
+    rng = np.random.default_rng(rank)
+    M = rng.normal(size=(m, rank)) @ rng.normal(size=(rank, n))
+    assert sf.max_norm(M / np.abs(M).max()).lower <= sf.MaxNorm.of_rank(rank).K + 1e-6

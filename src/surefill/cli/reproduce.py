@@ -54,7 +54,7 @@ def figure1(output: Path, size: int, seed: int, as_json: bool) -> None:
     Simplified ODD that the paper's experiments ran.
 
     The folder gets figure1.csv with the numbers and a picture of every pattern, a row for each method, with people and
-    films as given and with the shuffle undone. Half a minute of one core.
+    films as given and with the shuffle undone. A minute or two of one core.
 
     \b
     Examples:
