@@ -104,7 +104,11 @@ def matrix_constants(shape: tuple[int, int], K: float, theta: float, observation
 
 @dataclass(frozen=True)
 class GameWeights:
-    """alpha and theta in h_t(C, M) = H(C) - alpha G(C, M) + alpha theta f_t(M)."""
+    """alpha and theta in h_t(C, M) = H(C) - alpha G(C, M) + alpha theta f_t(M).
+
+    >>> GameWeights(alpha=2.0, theta=1.0).theta
+    1.0
+    """
 
     alpha: float
     theta: float
