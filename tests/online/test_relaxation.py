@@ -91,7 +91,12 @@ def test_a_row_never_seen_gets_confidence_with_values_and_none_with_zeros() -> N
     rows, cols = rng.integers(3, size=500), rng.integers(6, size=500)
     confidences = {}
     for mode in ("zero", "values"):
-        game = OnlineDualDescent((6, 6), observations=mode, confidence="cube", theta=8.0)
+        options = {
+            "confidence": "cube",
+            "theta": 8.0,
+            "eta_matrix": 1 / 17,
+        }  # the zero mode's longest step with a bound
+        game = OnlineDualDescent((6, 6), observations=mode, **options)
         confidences[mode] = game.learn_many(rows, cols, truth[rows, cols]).confidence().dense()
     assert confidences["values"][3:].mean() > 0.95
     assert confidences["zero"][3:].mean() < 0.5 * confidences["zero"][:3].mean()
