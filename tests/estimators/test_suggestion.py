@@ -185,3 +185,18 @@ def test_a_completion_without_a_posterior_leaves_random_only(sim):
     rows, cols = completer.suggest(5, strategy="random")
     with pytest.raises(sf.InputError, match="cannot take in observations"):
         completer.observe(rows, cols, np.zeros(5))
+
+
+def test_a_row_is_asked_for_the_cells_that_rows_usually_have(sim):
+    # columns 0 to 9 were seen four times as often; with aim="all" they count like any other
+    seen = sim.observations
+    often = seen.select((seen.cols < 10) | (np.arange(len(seen)) % 4 == 0))
+    cells = np.full(40, 7), np.arange(40)
+    utilities = []
+    for aim in ("observed", "all"):
+        completer = sf.PartialCompleter(tolerance=0.15, confidence="game", aim=aim).fit(often)
+        free = completer.observations_.find(*cells) < 0
+        _, cols, worth = completer.suggest(int(free.sum()), None, "variance", True, rows=[7])
+        utilities.append(worth.sum())
+        assert set(cols.tolist()) == set(np.flatnonzero(free).tolist())
+    assert utilities[0] != pytest.approx(utilities[1], rel=0.01)

@@ -6,7 +6,7 @@ from surefill.active.disagreement import (
     disagreement_region,
     largest_disagreement,
 )
-from surefill.active.lookahead import Lookahead, only_where
+from surefill.active.lookahead import Lookahead, by_column, only_where
 from surefill.active.strategies import (
     STRATEGIES,
     KeptMargin,
@@ -26,6 +26,7 @@ __all__ = [
     "LookaheadUtility",
     "RiskUtility",
     "Strategy",
+    "by_column",
     "choose_batch",
     "choose_per_row",
     "disagreement_coefficient",

@@ -199,6 +199,25 @@ def only_where(wanted: Callable[[Indices, Indices], NDArray[np.bool_]], weights:
     return masked
 
 
+def by_column(columns: Array, weights: CellWeights) -> CellWeights:
+    """The same weights times those of the cells' columns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import surefill as sf
+    >>> weights = by_column(np.array([1.0, 3.0]), sf.active.every_cell)
+    >>> weights(np.array([0, 0]), np.array([0, 1]))[0]
+    array([1., 3.])
+    """
+
+    def weighted(rows: Indices, cols: Indices) -> tuple[Array, Array]:
+        w, u = weights(rows, cols)
+        return w * columns[cols], u * columns[cols]
+
+    return weighted
+
+
 def _noise_reduction(shape: Array) -> Array:
     """psi_1(a) - psi_1(a + 1/2)."""
     return np.asarray(polygamma(1, shape) - polygamma(1, shape + 0.5))

@@ -249,7 +249,8 @@ class PartialCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
         strategy : "coverage", "variance", "risk" or "random"; all but the last need completion="auto".
         return_utilities : give a third array: how many more cells each answer lets be kept ("coverage"), by how much it
             lowers the sum of variances ("variance") or its own expected error ("risk"), both in squared units.
-        rows : ask each of these rows n questions, for the good of these rows alone.
+        rows : ask each of these rows n questions, for the good of these rows alone; their cells count by how often the
+            column was observed, and all alike where ``aim`` is not "observed".
 
         Examples
         --------
@@ -270,7 +271,9 @@ class PartialCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
             raise invalid_parameter("suggest", "strategy", f"one of {', '.join(map(repr, STRATEGIES))}", strategy)
         cells = None if candidates is None else Cells(*self._cells(*candidates))
         ids = None if rows is None else self._row_indices(rows)
-        found = suggest(result, self.observations_, int(n), cells, ids, strategy, self.random_state)
+        seen = self.observations_
+        drawn = seen.select(training_cells(seen, self.asked_, self.random_state) & ~self.asked_)
+        found = suggest(result, seen, drawn, int(n), cells, ids, strategy, self.random_state)
         return tuple(found) if return_utilities else (found.rows, found.cols)
 
     def observe(self, rows: ArrayLike, cols: ArrayLike, values: ArrayLike) -> Self:
