@@ -27,7 +27,8 @@ from scipy.stats import binom, norm
 
 from surefill import Observations, PartialCompleter
 from surefill.completion import BayesianFactorModel
-from surefill.estimators.fitting import calibration_share, split_calibration
+from surefill.guarantee import CalibrationSplit
+from surefill.guarantee.calibration_split import calibration_share
 
 SHAPE = (120, 80)
 DELTA = 0.1
@@ -168,7 +169,7 @@ def run_draw(name: str, factor: float, seed: int) -> Found:
         random_state=seed,
     ).fit(seen)
     share = calibration_share(len(seen))
-    train, _ = split_calibration(seen, seed)
+    train = CalibrationSplit.of(seen, "observed", None, seed).train
     weight = share * world.chance / (1 - (1 - share) * world.chance)
     weight[train.rows, train.cols] = 0.0
     i, j = np.indices(SHAPE).reshape(2, -1)

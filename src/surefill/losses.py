@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -63,7 +64,7 @@ class Loss(ABC):
         """The loss whose expectation is learnt: this one, unless it is a chance."""
         return self
 
-    def largest(self, error: float) -> float:
+    def largest(self, error: Any) -> Any:
         """No loss is larger where no error is beyond ``error``."""
         return self.of(error)
 
@@ -218,7 +219,7 @@ class Misclassification(Loss):
         """The absolute error, from which the chance follows."""
         return AbsoluteError()
 
-    def largest(self, error: float) -> float:
+    def largest(self, error: Any) -> Any:
         """1."""
         return 1.0
 
@@ -299,7 +300,14 @@ class BoundedLoss:
     @property
     def largest(self) -> float:
         """L."""
-        return self.loss.largest(self.largest_error)
+        return float(self.loss.largest(self.largest_error))
+
+    def largest_at(self, predicted: Array) -> Array:
+        """The largest loss of each prediction, clipped to its range; L for all where bounds are only what was seen."""
+        if not self.rests_on_bounds:
+            return np.full(np.shape(predicted), self.largest)
+        (low, high), inside = self.bounds, np.clip(predicted, *self.predicted_range)
+        return np.asarray(self.loss.largest(np.maximum(inside - low, high - inside)))
 
     def at(self, observations: Observations, predicted: Array) -> Array:
         """The clipped loss at each observed cell, of predictions clipped to their range."""

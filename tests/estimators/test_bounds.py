@@ -8,7 +8,7 @@ from surefill.completion import FactorModel
 from surefill.data import BoundsSource
 from surefill.errors import InputError
 from surefill.estimators import load
-from surefill.estimators.fitting import split_calibration
+from surefill.guarantee import CalibrationSplit
 
 SHOCK, SHOCKED, NOISE = 40.0, 0.0002, 0.1
 """One value in 5000 is 40 where the others are nearly in [-1, 1]: that adds 0.32 to the mean squared error."""
@@ -31,7 +31,7 @@ def completed(observations, confidence, **options):
 def expected_loss(completer, mean, most):
     """Mean over the kept cells outside training of E min((value - prediction)^2, most^2)."""
     result = completer.result_
-    train, _ = split_calibration(completer.observations_, 0)
+    train = CalibrationSplit.of(completer.observations_, "unobserved", None, 0).train
     kept = result.keeps_dense()
     kept[train.rows, train.cols] = False
     rows, cols = np.nonzero(kept)
@@ -84,7 +84,7 @@ def test_a_scale_that_values_lie_on_is_taken_as_their_range_and_said(stars):
 
 def test_a_calibration_value_off_the_scale_leaves_the_clipped_promise(stars):
     values = stars.values.copy()
-    _, held_out = split_calibration(stars, 0)
+    held_out = CalibrationSplit.of(stars, "unobserved", None, 0).calibration
     values[stars.find(held_out.rows, held_out.cols)[0]] = 30.0
     other = Observations(stars.rows, stars.cols, values, stars.shape)
     result = PartialCompleter(tolerance=0.8, confidence="posterior").fit(other).result_
@@ -95,7 +95,7 @@ def test_a_calibration_value_off_the_scale_leaves_the_clipped_promise(stars):
 
 def test_calibration_values_beyond_the_range_change_nothing_that_was_learnt(everywhere):
     _, seen = world(1)
-    _, held_out = split_calibration(seen, 0)
+    held_out = CalibrationSplit.of(seen, "unobserved", None, 0).calibration
     values = seen.values.copy()
     values[seen.find(held_out.rows, held_out.cols)[:3]] = 1000.0
     first, second = (

@@ -13,13 +13,13 @@ from surefill.report.page import render_report
 def noise():
     """Values that nothing can predict, half of them seen."""
     rng = np.random.default_rng(0)
-    values = rng.normal(size=(80, 60))
+    values = rng.uniform(-1.7, 1.7, size=(120, 90))
     rows, cols = np.nonzero(rng.random(values.shape) < 0.5)
     return values, Observations(rows, cols, values[rows, cols], values.shape)
 
 
 def completed(completion, observations, **options):
-    return PartialCompleter(0.5, completion=completion, confidence="posterior", **options).fit(observations)
+    return PartialCompleter(0.8, completion=completion, confidence="posterior", **options).fit(observations)
 
 
 def test_a_table_that_copies_what_was_observed_gets_no_promise(noise):
@@ -29,7 +29,7 @@ def test_a_table_that_copies_what_was_observed_gets_no_promise(noise):
     assert result.kept_share() > 0.5
     assert result.selection.held_out_error == 0
     assert not result.guarantee.promised
-    for guarantee in (result.guarantee, result.at_tolerance(0.6).guarantee):
+    for guarantee in (result.guarantee, result.at_tolerance(0.9).guarantee):
         assert not guarantee.promised
         assert guarantee.sentence.startswith("Nothing is promised of what is kept: the predictions may have been made")
         assert "ExternalCompletion(..., held_out=True)" in guarantee.sentence

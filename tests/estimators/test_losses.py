@@ -9,7 +9,7 @@ from surefill.completion import BayesianFactorModel, FactorModel
 from surefill.errors import InputError
 from surefill.estimators import load
 from surefill.estimators.evaluation import evaluate_folds
-from surefill.estimators.fitting import split_calibration
+from surefill.guarantee import CalibrationSplit
 from surefill.losses import AbsoluteError, Misclassification
 from surefill.metrics import calibration_by_decile
 
@@ -46,7 +46,7 @@ def test_promises_are_seldom_broken_and_keep_something(loss, everywhere):
         )
         result = completer.result_
         kept = result.keeps_dense()
-        train, _ = split_calibration(seen, 0)
+        train = CalibrationSplit.of(seen, "unobserved", None, 0).train
         kept[train.rows, train.cols] = False
         rows, cols = np.nonzero(kept)
         kept_shares.append(kept.mean() / (1 - len(train) / kept.size))
@@ -86,7 +86,8 @@ def test_risks_are_expected_losses(fitted, loss):
 def test_sentences_speak_of_the_loss(fitted, loss):
     result = fitted[2][loss].result_
     name = result.loss.loss.mean_name
-    assert f"the {name} of the kept set is at most {LOSSES[loss]:g}" in result.guarantee.sentence
+    assert f"the {name} over the" in result.guarantee.sentence
+    assert f"is at most {LOSSES[loss]:g}." in result.guarantee.sentence
     assert f"with {name}" in result.selection.sentence
     assert "squared" not in result.guarantee.sentence + result.selection.sentence
 

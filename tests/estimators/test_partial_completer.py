@@ -13,8 +13,8 @@ from surefill.confidence import CoverageProgram
 from surefill.datasets import load_movielens, make_blocks, make_low_rank
 from surefill.errors import InputError
 from surefill.estimators import iterate_table
-from surefill.estimators.fitting import choose_completion, choose_confidence, split_calibration
-from surefill.guarantee import rounding_threshold
+from surefill.estimators.fitting import choose_completion, choose_confidence
+from surefill.guarantee import CalibrationSplit, rounding_threshold
 from surefill.loop import Status
 from surefill.registry import COMPLETIONS
 from surefill.risk import RiskModel
@@ -102,7 +102,7 @@ def test_a_smaller_tolerance_keeps_no_more(sim):
 def test_nothing_is_refitted_after_the_promise(fitted, sim):
     """Values, risks and confidences are those of the training cells alone: other calibration values change none."""
     seen = sim.observations
-    _, held_out = split_calibration(seen, 0)
+    held_out = CalibrationSplit.of(seen, "unobserved", None, 0).calibration
     values = seen.values.copy()
     values[seen.find(held_out.rows, held_out.cols)] *= -1
     other = Observations(
@@ -275,7 +275,7 @@ def test_same_seed_same_result_and_asking_changes_nothing(sim):
 
 def test_default_tolerance_is_half_the_variance(sim):
     completer = PartialCompleter(confidence="posterior").fit(sim.observations)
-    train, _ = split_calibration(sim.observations, 0)
+    train = CalibrationSplit.of(sim.observations, "unobserved", None, 0).train
     assert completer.result_.selection.tolerance == pytest.approx(train.variance / 2)
     constant = Observations([0, 0, 1, 1], [0, 1, 0, 1], [3.0] * 4, bounds=(1, 5))
     with pytest.raises(InputError, match="all observed values equal 3, so a tolerance must be given"):

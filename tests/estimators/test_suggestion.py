@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import surefill as sf
-from surefill.estimators.fitting import split_calibration, training_cells
 from surefill.estimators.observing import joined
+from surefill.guarantee import CalibrationSplit
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +47,7 @@ def test_later_suggestions_are_worth_less(completer, strategy):
 
 def test_suggestions_do_not_depend_on_calibration_values(sim, completer):
     seen = sim.observations
-    held_out = split_calibration(seen, 0)[1]
+    held_out = CalibrationSplit.of(seen, "unobserved", None, 0).calibration
     values = np.array(seen.values)
     values[seen.find(held_out.rows, held_out.cols)] = seen.bounds[0]
     repeats = {"counts": seen.counts, "scatter": seen.scatter}
@@ -94,7 +94,7 @@ def test_variance_suggestions_leave_less_posterior_variance_than_random_ones(sim
 
     def left(strategy):
         rows, cols = fresh.suggest(120, strategy=strategy)
-        train = fresh.observations_.select(training_cells(fresh.observations_, fresh.asked_, 0))
+        train = CalibrationSplit.of(fresh.observations_, "unobserved", None, 0, fresh.asked_).train
         new = sf.Observations(rows, cols, sim.truth_at(rows, cols), train.shape, train.bounds)
         return fresh.result_.completion.update(joined(train, new), new).variance(*everything).sum()
 
@@ -121,12 +121,12 @@ def test_after_an_answer_nothing_is_promised_until_refitted(sim, fresh):
 
 def test_a_refit_calibrates_on_the_cells_of_the_first_fit_alone(sim, fresh):
     before = len(fresh.result_.calibration)
-    held_out = split_calibration(sim.observations, 0)[1]
+    held_out = CalibrationSplit.of(sim.observations, "unobserved", None, 0).calibration
     rows, cols = fresh.suggest(60)
     fresh.observe(rows[:30], cols[:30], sim.truth_at(rows[:30], cols[:30]))
     fresh.observe(rows[30:], cols[30:], sim.truth_at(rows[30:], cols[30:])).refit()
     assert len(fresh.result_.calibration) == before
-    train = fresh.observations_.select(training_cells(fresh.observations_, fresh.asked_, 0))
+    train = CalibrationSplit.of(fresh.observations_, "unobserved", None, 0, fresh.asked_).train
     assert len(train) == len(sim.observations) + 60 - before
     assert (train.find(held_out.rows, held_out.cols) < 0).all()
     expected = held_out.squared_errors(fresh.predict(held_out.rows, held_out.cols))

@@ -4,22 +4,28 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from surefill.guarantee import Calibration, Limit, SelectionPlan, rounding_threshold, select
+from surefill.guarantee import Calibration, Limit, Population, SelectionPlan, rounding_threshold, select
+from surefill.guarantee.selection import survived_sensitivity
+from surefill.losses import SQUARED
 from surefill.risk import RiskCurve
 from surefill.spaces import DenseConfidence
 
 pairs = st.lists(st.tuples(st.floats(0, 1), st.floats(0, 4)), min_size=10, max_size=60)
 
 
-def plan_for(tolerance, n=500, floor=0.0, delta=0.1, largest=4.0, reference=None, share=1.0, square=1.0):
-    risks = np.linspace(0.01, 1.0, 400) if reference is None else np.sort(reference)
-    return SelectionPlan(tolerance, delta, largest, floor, n, 5 * n, risks, share, square)
+def plan_for(tolerance, n=500, floor=0.0, delta=0.1, largest=4.0, reference=None, weight=1.0, sensitivity=1.0):
+    """A plan for n calibration cells like the reference, or for cells that weigh more each."""
+    risks = np.linspace(0.01, 1.0, 400) if reference is None else np.asarray(reference)
+    size = len(risks)
+    count = n * weight / size
+    cells = Population.of(risks, np.full(size, weight), np.full(size, largest), count, np.zeros(size, bool), None)
+    return SelectionPlan(tolerance, delta, floor, n, 5 * n, cells, SQUARED, sensitivity, leaves_out_calibration=False)
 
 
-def calibration_of(risk, loss, confidence=None, weight=None):
+def calibration_of(risk, loss, confidence=None, weight=None, largest=4.0):
     risk, n = np.asarray(risk, float), len(risk)
     return Calibration(
-        risk, np.ones(n) if confidence is None else confidence, np.asarray(loss, float),
+        risk, np.ones(n) if confidence is None else confidence, np.asarray(loss, float), np.full(n, largest),
         np.ones(n) if weight is None else weight,
     )  # fmt: skip
 
@@ -42,7 +48,7 @@ def test_no_losses_keep_everything_and_losses_above_the_tolerance_nothing():
     assert nothing.held_out_error is None
     assert nothing.limited_by is Limit.TOLERANCE
     assert nothing.shortfall.best_error == pytest.approx(0.51)
-    assert nothing.shortfall.needed_calibration is None
+    assert nothing.shortfall.needed_observations is None
     assert "has mean squared error 0.51, not enough below the tolerance 0.5" in nothing.sentence
 
 
@@ -72,7 +78,7 @@ def test_the_kept_set_is_most_of_what_the_truth_allows_and_is_broken_at_most_del
 def test_risks_that_are_wrong_cost_coverage_and_not_the_promise(loss_per_risk):
     rng, broken = np.random.default_rng(3), 0
     for _ in range(200):
-        selection = select(plan_for(0.3, 2000), calibration_of(*draws(rng, 2000, loss_per_risk)))
+        selection = select(plan_for(0.3, 2000), calibration_of(*draws(rng, 2000, loss_per_risk)), advise=False)
         broken += not selection.empty and loss_per_risk * (0.01 + min(selection.threshold, 1.0)) / 2 > 0.3 * 1.02
     assert broken <= binom.ppf(0.999, 200, 0.1)
 
@@ -80,10 +86,9 @@ def test_risks_that_are_wrong_cost_coverage_and_not_the_promise(loss_per_risk):
 def test_an_order_without_information_is_safe_too():
     """All entries have mean loss 0.3 = the tolerance, whatever the risk says: hardly anything may be kept."""
     rng = np.random.default_rng(4)
-    kept = [
-        not select(plan_for(0.3, 500), calibration_of(rng.uniform(0.01, 1, 500), 4.0 * (rng.random(500) < 0.075))).empty
-        for _ in range(500)
-    ]
+    losses = 4.0 * (rng.random((500, 500)) < 0.075)
+    seen = [calibration_of(rng.uniform(0.01, 1, 500), loss) for loss in losses]
+    kept = [not select(plan_for(0.3, 500), each, advise=False).empty for each in seen]
     assert np.mean(kept) <= binom.ppf(0.999, 500, 0.1) / 500
 
 
@@ -93,14 +98,14 @@ def test_weights_aim_at_other_entries():
     for _ in range(200):
         bad = rng.random(1500) < 0.1
         loss = np.where(bad, 1.0, 0.1) * rng.uniform(0.5, 1.5, 1500)
-        weight = np.where(bad, 1.0, 1 / 9)  # aimed at entries of which half are bad: mean 0.55
+        weight = np.where(bad, 9.0, 1.0)  # aimed at entries of which half are bad: mean 0.55
         risk = rng.uniform(0.01, 1, 1500)
-        square = 0.1 + 0.9 / 81
-        broken += not select(plan_for(0.5, 1500, square=square), calibration_of(risk, loss, weight=weight)).empty
+        aimed = calibration_of(risk, loss, weight=weight)
+        broken += not select(plan_for(0.5, 1500, weight=9.0), aimed, advise=False).empty
         unweighted += not select(plan_for(0.5, 1500), calibration_of(risk, loss)).empty
     assert broken <= binom.ppf(0.999, 200, 0.1)
     assert unweighted == 200
-    allowed = select(plan_for(0.7, 1500, square=square), calibration_of(risk, loss, weight=weight))
+    allowed = select(plan_for(0.7, 1500, weight=9.0), calibration_of(risk, loss, weight=weight))
     assert allowed.held_out_error == pytest.approx(np.average(loss, weights=weight), abs=0.05)
 
 
@@ -120,7 +125,7 @@ def test_the_floor_keeps_out_what_is_not_supported_however_small_its_risk():
     assert f"only {few.shortfall.n_supported} of the 1000 calibration entries have the confidence" in few.sentence
 
 
-def test_entries_of_equal_risk_go_together_and_risks_beyond_the_reference_are_not_kept():
+def test_entries_of_equal_risk_go_together_and_risks_beyond_the_population_are_not_kept():
     risk = np.repeat([0.1, 0.5, 0.9], 300)
     loss = np.repeat([0.0, 0.0, 2.0], 300)
     plan = plan_for(0.3, 900, reference=risk)
@@ -134,30 +139,106 @@ def test_entries_of_equal_risk_go_together_and_risks_beyond_the_reference_are_no
 
 def test_too_few_entries_are_told_how_many_would_do_and_what_could_be_promised():
     rng = np.random.default_rng(7)
-    risk = rng.uniform(0.01, 1, 4000)
-    few = select(plan_for(0.2, 40), calibration_of(risk[:40], np.full(40, 0.1)))
+    risk = rng.uniform(0.01, 1, 40_000)
+
+    def kept(tolerance, n):
+        return select(plan_for(tolerance, n), calibration_of(risk[:n], np.full(n, 0.1)))
+
+    few = kept(0.2, 40)
     assert few.empty
     assert few.limited_by is Limit.CALIBRATION
     assert "40 calibration entries are too few to promise 0.2 with probability 0.9" in few.sentence
-    needed = few.shortfall.needed_calibration
-    assert not select(plan_for(0.2, needed), calibration_of(risk[:needed], np.full(needed, 0.1))).empty
-    assert select(plan_for(0.2, needed // 3), calibration_of(risk[: needed // 3], np.full(needed // 3, 0.1))).empty
-    reachable = few.shortfall.reachable_tolerance
-    assert not select(plan_for(1.02 * reachable, 40), calibration_of(risk[:40], np.full(40, 0.1))).empty
-    assert select(plan_for(0.95 * reachable, 40), calibration_of(risk[:40], np.full(40, 0.1))).empty
-    one = select(plan_for(0.2, 1), calibration_of(risk[:1], np.zeros(1)))
-    assert one.shortfall.reachable_tolerance is None
-    assert "no tolerance below the largest loss can" in one.sentence
+    shortfall = few.shortfall
+    needed = shortfall.needed_observations // 5
+    low, high = shortfall.needed_range
+    assert low < shortfall.needed_observations
+    assert high is None or high > shortfall.needed_observations
+    assert not kept(0.2, 2 * needed).empty
+    assert kept(0.2, needed // 4).empty
+    first = shortfall.reachable[0]
+    assert kept(1.03 * first.tolerance, 40).held_out_share == pytest.approx(first.share, abs=0.3)
+    assert kept(0.95 * first.tolerance, 40).empty
+    assert [each.tolerance for each in shortfall.reachable] == sorted(each.tolerance for each in shortfall.reachable)
+    assert "check one with another random_state" in few.sentence
+    one = kept(0.2, 1)
+    assert one.shortfall.reachable == ()
+    assert "nothing can be promised at any tolerance" in one.sentence
 
 
-@given(st.integers(1, 300), st.floats(0.01, 5), st.floats(0.001, 0.5))
-def test_levels_add_up_to_delta_and_a_plan_does_not_look_at_calibration(n, tolerance, delta):
-    plan = plan_for(tolerance, n, delta=delta)
+@given(st.integers(1, 300), st.floats(0.01, 5), st.floats(0.001, 0.5), st.floats(1, 2))
+def test_levels_add_up_to_delta_and_bets_leave_capital_whatever_is_lost(n, tolerance, delta, G):
+    plan = plan_for(tolerance, n, delta=delta, sensitivity=G)
     assert plan.levels.sum() == pytest.approx(delta)
-    assert (np.diff(plan.thresholds) > 0).all()
-    assert plan.thresholds[-1] == plan.reference[-1]
-    if tolerance < plan.largest_loss:
-        assert (plan.bets * (plan.largest_loss - tolerance) < 1).all()
+    assert (np.diff(plan.sets.thresholds) > 0).all()
+    assert plan.sets.thresholds[-1] == plan.population.risk[-1]
+    np.testing.assert_allclose(plan.stakes.sum(axis=1), 1.0)
+    assert (plan.sets.bets * G * (plan.largest_loss - tolerance) < 1).all()
+
+
+def filled_world(rng, size=20_000, sharpness=1.0):
+    """Chances of being held out by a power law, risks that grow where cells are rare, squared normal errors."""
+    chance = np.minimum(0.03 * rng.pareto(1.2, size) + 0.03, 0.5)
+    risk = rng.uniform(0.05, 1.0, size) * (0.05 / chance) ** 0.2
+    return chance, risk, np.minimum(sharpness * risk * rng.chisquare(1, size), 9.0)
+
+
+def filled_selection(rng, tolerance, chance, risk, loss, seen_chance=None, sensitivity=1.0):
+    """(selection, plan, calibration, which cells are filled)."""
+    held_out = rng.random(len(chance)) < (chance if seen_chance is None else seen_chance)
+    largest = np.full(len(chance), 9.0)
+    cells = Population.of(risk, 1 / chance, largest, 1.0, ~held_out, float((~held_out).sum()))
+    plan = SelectionPlan(tolerance, 0.1, 0.0, int(held_out.sum()), 10_000, cells, SQUARED, sensitivity)
+    calibration = Calibration(
+        risk[held_out], np.ones(held_out.sum()), loss[held_out], largest[held_out], 1 / chance[held_out]
+    )
+    selection = select(plan, calibration)
+    exposed = np.maximum(9.0 - tolerance, 0) / chance
+    return selection, plan, calibration, selection.keeps(risk, 1.0, exposed) & ~held_out
+
+
+@pytest.mark.parametrize("sharpness", [0.7, 1.0, 1.6])
+def test_the_plain_mean_over_filled_cells_is_kept(sharpness):
+    """Each filled cell counts once, however rare; risks may be too low or too high."""
+    rng, broken, promised, shares = np.random.default_rng(8), 0, 0, []
+    for _ in range(100):
+        chance, risk, loss = filled_world(rng, sharpness=sharpness)
+        selection, _, _, filled = filled_selection(rng, 0.6, chance, risk, loss)
+        promised += not selection.empty
+        broken += filled.any() and loss[filled].mean() > 0.6
+        shares.append(filled.mean())
+        assert selection.n_filled == filled.sum()
+    assert broken <= binom.ppf(0.999, max(promised, 1), 0.1)
+    assert np.mean(shares) > {0.7: 0.5, 1.0: 0.3, 1.6: 0.02}[sharpness]
+
+
+def test_cells_too_rare_to_be_promised_about_are_left_out_by_location_alone():
+    rng = np.random.default_rng(9)
+    chance, risk, loss = filled_world(rng)
+    chance[:50] = 1e-7
+    selection, plan, _, filled = filled_selection(rng, 0.6, chance, risk, loss)
+    assert not selection.empty
+    assert not filled[:50].any()
+    assert plan.sets.most_exposure < 8.4e7
+    assert filled.mean() > 0.3
+
+
+def test_a_promise_survives_the_sensitivity_asked_for_and_no_more_is_said():
+    """What is right is seen G times as often. Asked for, G is survived; the G that is reported is never exceeded."""
+    rng, broken, plain, overstated = np.random.default_rng(10), 0, 0, 0
+    for _ in range(60):
+        chance, risk, loss = filled_world(rng)
+        factor = np.where(loss < 0.45, 1.3, 1 / 1.3)
+        true = np.minimum(chance * factor, 1.0)
+        _, _, _, filled = filled_selection(rng, 0.45, chance, risk, loss, true, sensitivity=1.3)
+        broken += filled.any() and loss[filled].mean() > 0.45
+        selection, plan, calibration, filled = filled_selection(rng, 0.45, chance, risk, loss, true)
+        wrong = filled.any() and loss[filled].mean() > 0.45
+        plain += wrong
+        overstated += wrong and survived_sensitivity(plan, calibration, selection) >= 1.3
+    assert broken <= 6
+    assert overstated <= 6
+    assert plan.sensitivity == 1
+    assert plain > 30
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=40))

@@ -2,60 +2,99 @@ import numpy as np
 import pytest
 
 from surefill import InputError, Observations
-from surefill.guarantee.target_weights import (
-    CLIP,
-    PropensityFunction,
-    TargetWeights,
-    choose_propensity,
-)
+from surefill.guarantee import CalibrationSplit, GivenPropensity, HeldOutRate, TargetWeights
+from surefill.guarantee.calibration_split import calibration_share
 
 
 def cells_by_coins(rng, chance):
     rows, cols = np.nonzero(rng.random(chance.shape) < chance)
-    return Observations(rows, cols, np.zeros(len(rows)), chance.shape, (-1, 1))
+    return Observations(rows, cols, rng.normal(size=len(rows)), chance.shape, (-9, 9))
 
 
-@pytest.mark.parametrize("aim", ["all", "unobserved"])
-def test_weighted_held_out_sums_are_unbiased_for_the_entries_aimed_at(aim):
-    """Over many draws, sum over held-out cells of w f = sum over cells aimed at of f, up to one factor for all f."""
+def test_weighted_calibration_sums_are_those_of_all_cells_outside_training():
+    """Over many draws, sum over calibration cells of w f = sum over cells outside training of f, for any f."""
     rng = np.random.default_rng(0)
-    chance = rng.uniform(0.2, 0.9, (6, 5))
-    features = np.stack([np.ones((6, 5)), chance, rng.random((6, 5))])
-    share, estimate, target = 0.3, np.zeros(3), np.zeros(3)
-    weights = TargetWeights(aim, share, PropensityFunction(lambda i, j: chance[i, j]), 1.0)
-    raw = weights._raw(*np.indices((6, 5)).reshape(2, -1)).reshape(6, 5)
-    for _ in range(20_000):
-        seen = rng.random((6, 5)) < chance
-        held_out = seen & (rng.random((6, 5)) < share)
-        estimate += (features * raw * held_out).sum(axis=(1, 2))
-        aimed = ~seen if aim == "unobserved" else ~seen | held_out
-        target += (features * aimed).sum(axis=(1, 2))
-    np.testing.assert_allclose(estimate / estimate[0], target / target[0], rtol=0.02)
+    chance = rng.uniform(0.05, 0.9, (20, 15))
+    features = np.stack([np.ones(chance.shape), chance, rng.random(chance.shape)])
+    estimate, target = np.zeros(3), np.zeros(3)
+    for seed in range(300):
+        split = CalibrationSplit.of(cells_by_coins(rng, chance), "unobserved", chance, seed)
+        held_out, train = split.calibration, split.train
+        estimate += (features[:, held_out.rows, held_out.cols] * split.weights.at(held_out.rows, held_out.cols)).sum(1)
+        outside = np.ones(chance.shape)
+        outside[train.rows, train.cols] = 0
+        target += (features * outside).sum(axis=(1, 2))
+    np.testing.assert_allclose(estimate, target, rtol=0.04)
 
 
-def test_weights_are_in_0_1_and_cut_at_the_largest_on_the_training_cells_or_20_times_the_median():
+def test_modelled_chances_aim_as_known_ones_do():
+    """On a power law, weights from locations alone estimate the mean of what depends on popularity."""
+    rng = np.random.default_rng(1)
+    chance = np.minimum(np.outer(np.arange(1, 301) ** -0.5, np.arange(1, 201) ** -0.5) * 3, 0.9)
+    depends = np.sqrt(chance)
+    off, plain = [], []
+    for seed in range(10):
+        seen = cells_by_coins(rng, chance)
+        split = CalibrationSplit.of(seen, "unobserved", None, seed)
+        held_out = split.calibration
+        missing = np.ones(chance.shape, dtype=bool)
+        missing[seen.rows, seen.cols] = False
+        f, w = depends[held_out.rows, held_out.cols], split.weights.at(held_out.rows, held_out.cols)
+        truth = depends[missing].mean()
+        off.append(np.average(f, weights=w) / truth - 1)
+        plain.append(f.mean() / truth - 1)
+    assert abs(np.mean(off)) < 0.12  # a product that is cut at 0.9 has no margins of log odds
+    assert np.mean(plain) > 0.2
+    assert split.weights.misfit is not None
+
+
+def test_rare_cells_are_held_out_more_often_and_the_share_is_kept():
     rng = np.random.default_rng(2)
-    chance = rng.uniform(0.3, 0.9, (20, 10))
-    chance[0, 0], chance[0, 1] = 1e-4, 0.01
-    seen = cells_by_coins(rng, np.where(chance == 0.01, 1.0, chance))
-    given = choose_propensity(chance, "all", seen, 0.2)
-    weights = TargetWeights.of("all", given, 0.2, seen)
-    everywhere = weights.at(*np.indices((20, 10)).reshape(2, -1)).reshape(20, 10)
-    assert ((everywhere > 0) & (everywhere <= 1)).all()
-    assert everywhere[0, 0] == 1
-    assert np.median(weights.at(seen.rows, seen.cols)) == pytest.approx(1 / CLIP)
-    without = seen.select((seen.rows > 0) | (seen.cols != 1))
-    assert weights.at([0], [1])[0] == TargetWeights.of("all", given, 0.2, without).at([0], [1])[0] == 1
-    assert TargetWeights.of("all", given, 0.2, without).at(without.rows, without.cols).max() == 1
-    plain = TargetWeights.of("observed", None, 0.2, seen)
-    assert (plain.at(seen.rows, seen.cols) == 1).all()
+    chance = 10 ** rng.uniform(-3, -0.1, 10_000)
+    rate = HeldOutRate.of(chance, 0.2)
+    q = rate.at(chance)
+    assert q.mean() == pytest.approx(0.2, abs=1e-6)
+    assert (np.diff(q[np.argsort(chance)]) <= 0).all()
+    assert q.max() <= 0.5
+    seen = cells_by_coins(rng, np.full((200, 100), 0.3))
+    split = CalibrationSplit.of(seen, "unobserved", None, 0)
+    assert len(split.calibration) == pytest.approx(calibration_share(len(seen)) * len(seen), rel=0.1)
+
+
+def test_calibration_cells_do_not_depend_on_values():
+    rng = np.random.default_rng(3)
+    seen = cells_by_coins(rng, np.full((30, 20), 0.3))
+    other = Observations(seen.rows, seen.cols, -3 * seen.values, seen.shape, (-30, 30))
+    first, second = (CalibrationSplit.of(each, "unobserved", None, 5) for each in (seen, other))
+    np.testing.assert_array_equal(first.calibration.rows, second.calibration.rows)
+    np.testing.assert_array_equal(first.weights.at(seen.rows, seen.cols), second.weights.at(seen.rows, seen.cols))
+
+
+@pytest.mark.parametrize("n", [4, 5, 9])
+def test_few_cells_are_split_all_the_same(n):
+    rng = np.random.default_rng(n)
+    cells = rng.permutation(30)[:n]
+    seen = Observations(cells // 6, cells % 6, rng.normal(size=n), (5, 6))
+    split = CalibrationSplit.of(seen, "unobserved", None, 0)
+    assert len(split.calibration) >= 1
+    assert len(split.train) >= 2
+    assert np.isfinite(split.weights.at(*np.indices((5, 6)).reshape(2, -1))).all()
+
+
+def test_cells_like_the_observed_ones_all_weigh_the_same():
+    seen = cells_by_coins(np.random.default_rng(4), np.full((30, 20), 0.3))
+    split = CalibrationSplit.of(seen, "observed", None, 0)
+    assert (split.weights.at(seen.rows, seen.cols) == 1).all()
+    assert len(split.calibration) == round(0.2 * len(seen))
+    certain = TargetWeights("unobserved", GivenPropensity(np.ones((1, 1))), HeldOutRate(0.1))
+    assert certain.at([0], [0])[0] == pytest.approx(1)
 
 
 def test_what_is_no_probability_is_refused():
     seen = Observations([0, 1, 1], [0, 0, 1], [1.0, 2.0, 3.0])
     with pytest.raises(InputError, match="above 0 and at most 1"):
-        TargetWeights.of("all", choose_propensity(np.zeros((2, 2)), "all", seen, 0.2), 0.2, seen)
+        CalibrationSplit.of(seen, "all", np.zeros((2, 2)), 0)
     with pytest.raises(InputError, match="above 0 and at most 1"):
-        TargetWeights.of("all", choose_propensity(lambda i, j: np.full(len(i), 1.5), "all", seen, 0.2), 0.2, seen)
-    with pytest.raises(InputError, match="none like them is unobserved"):
-        TargetWeights.of("unobserved", choose_propensity(np.ones((2, 2)), "unobserved", seen, 0.2), 0.2, seen)
+        CalibrationSplit.of(seen, "all", lambda i, j: np.full(len(i), 1.5), 0)
+    with pytest.raises(InputError, match="add aim='unobserved' or 'all'"):
+        CalibrationSplit.of(seen, "observed", np.ones((2, 2)), 0)

@@ -16,30 +16,31 @@ from surefill.completion import Completion, CompletionAlgorithm
 from surefill.confidence import Certificate, ConfidenceAlgorithm, ExtendableConfidence
 from surefill.confidence.algorithm import TriedConfidence
 from surefill.data import BoundsSource, Observations
-from surefill.data.splits import split_entries
 from surefill.errors import InputError, invalid_parameter
-from surefill.estimators.result import Estimates, PartialCompletion
+from surefill.estimators.result import Estimates, EstimatesAt, PartialCompletion
 from surefill.guarantee import (
     Calibration,
+    CalibrationSplit,
     ConformalScores,
+    Population,
     SelectionPlan,
     TargetWeights,
-    choose_propensity,
     rounding_threshold,
     select,
     state_guarantee,
 )
 from surefill.guarantee.plan import within
-from surefill.guarantee.target_weights import Aim
+from surefill.guarantee.propensity import Aim
 from surefill.guarantee.wording import SEEN_BEFORE
 from surefill.loop import ProgressCallback
 from surefill.losses import SQUARED, BoundedLoss, Loss
 from surefill.registry import AUTO, COMPLETIONS, CONFIDENCES
 from surefill.risk import ConfidenceRisk, CrossFit, Risk, RiskAlgorithm, RiskCurve, RiskModel
+from surefill.spaces.confidence_matrix import some_cells
 from surefill.spaces.conic_model import SIZE_LIMIT
 
-CALIBRATION, LEAST_CALIBRATION, ENOUGH_CALIBRATION = 0.2, 0.1, 10_000
-"""Shares of the cells set aside, and how many are enough: the sampling error of a mean over 10,000 is about 1%."""
+POPULATION = 50_000
+"""Cells that a plan is made on, and filled ones counted: a share of them is known to 0.2%."""
 
 UNTESTED = 0.05
 """Share of held-out cells below whose confidence nothing is kept: what lies there was hardly tested."""
@@ -72,7 +73,7 @@ class TrialFit:
 class Fitting:
     """Set calibration cells aside, do everything on the others, and look at the first once, to choose the kept set.
 
-    A fifth of the cells is set aside, of many cells 10,000 or a tenth. The others, the training cells, are completed
+    A fifth of the cells is set aside, of many cells 20,000 or a tenth. The others, the training cells, are completed
     without one fold each, which teaches the risk. The first of these fits is the trial fit, made where a confidence
     algorithm does not set its own floor or several are to be compared: it chooses parameters that were not given, and
     shows which confidences occur on held-out cells. Of several algorithms the first is taken that supports as much as
@@ -87,6 +88,7 @@ class Fitting:
     tolerance: float | None
     delta: float
     propensity: Any
+    sensitivity: float
     aim: Aim
     random_state: int
     progress: ProgressCallback | None
@@ -95,11 +97,11 @@ class Fitting:
     def run(self, observations: Observations, asked: NDArray[np.bool_]) -> PartialCompletion:
         """The whole job; ``asked`` tells which observations were chosen, not drawn: they are trained on, but the
         promise and what it is settled by rest on the others."""
-        training = training_cells(observations, asked, self.random_state)
-        train, held_out = observations.select(training), observations.select(~training)
-        train = train if observations.bounds_from is BoundsSource.GIVEN else train.with_bounds(None)
-        drawn, drawn_train = observations.select(~asked), train.select(~asked[training])
-        tolerance = self.loss.default_tolerance(drawn_train) if self.tolerance is None else self.tolerance
+        split = CalibrationSplit.of(observations, self.aim, self.propensity, self.random_state, asked)
+        if observations.bounds_from is not BoundsSource.GIVEN:
+            split = replace(split, train=split.train.with_bounds(None))
+        train = split.train
+        tolerance = self.loss.default_tolerance(split.drawn) if self.tolerance is None else self.tolerance
         cross_fit = CrossFit(
             train, self.completion, random_state=self.random_state, progress=self.progress, loss=self.loss
         )
@@ -115,7 +117,7 @@ class Fitting:
             floor = support_floor(confidence, certificate, 0.0 if trial is None else trial.tested)
             certificate = replace(certificate, tried=() if trial is None else trial.tried)
             found = Estimates(completion, confidence, risk)
-            return self._promise(drawn, drawn_train, held_out, found, certificate, tolerance, floor)
+            return self._promise(observations, split, found, certificate, tolerance, floor)
 
     def _try(self, cross_fit: CrossFit, tolerance: float) -> TrialFit | None:
         """The first confidence algorithm that supports as much of the first fold as any, as seen without that fold.
@@ -173,37 +175,37 @@ class Fitting:
     def _promise(
         self,
         observations: Observations,
-        train: Observations,
-        held_out: Observations,
+        split: CalibrationSplit,
         found: Estimates,
         certificate: Certificate,
         tolerance: float,
         floor: float,
     ) -> PartialCompletion:
         """Settle the plan on the training cells, then look at the calibration cells, once."""
-        share = calibration_share(len(observations))
-        propensity = choose_propensity(self.propensity, self.aim, train, share)
-        weights = TargetWeights.of(self.aim, propensity, share, train)
-        at_train = found.at(train.rows, train.cols)
-        loss = self._bounded_loss(observations, train, at_train.predicted)
-        supported = within(0.0, at_train.confidence, 0.0, floor)
+        drawn, held_out, weights = split.drawn, split.calibration, split.weights
+        at_train = found.at(drawn.rows, drawn.cols)
+        loss = self._bounded_loss(observations, drawn, at_train.predicted)
+        if weights.propensity is None:
+            population = _cells_like_observed(at_train, loss, floor, len(held_out))
+        else:
+            population = self._cells_outside(observations, split.train, weights, found, loss, floor)
         plan = SelectionPlan(
             tolerance=tolerance,
             delta=self.delta,
-            largest_loss=loss.largest,
-            loss=self.loss,
             floor=floor,
             n_calibration=len(held_out),
             n_observed=len(observations),
-            reference=np.sort(at_train.risk[supported]),
-            reference_share=float(supported.mean()),
-            mean_square_weight=float(np.mean(weights.at(train.rows, train.cols) ** 2)),
+            population=population,
+            loss=self.loss,
+            sensitivity=self.sensitivity,
+            leaves_out_calibration=weights.leaves_out_calibration,
         )
         at_held_out = found.at(held_out.rows, held_out.cols)
         calibration = Calibration(
             risk=at_held_out.risk,
             confidence=at_held_out.confidence,
             loss=loss.at(held_out, at_held_out.predicted),
+            largest_loss=loss.largest_at(at_held_out.predicted),
             weight=weights.at(held_out.rows, held_out.cols),
         )
         errors = np.sqrt(held_out.squared_errors(np.clip(at_held_out.predicted, *loss.predicted_range)))
@@ -214,9 +216,10 @@ class Fitting:
             risk=found.risk,
             selection=selection,
             certificate=certificate,
-            guarantee=state_guarantee(plan, selection, weights, loss, withheld=self._withheld),
+            guarantee=state_guarantee(plan, selection, calibration, weights, loss, withheld=self._withheld),
             plan=plan,
             calibration=calibration,
+            calibration_cells=(held_out.rows, held_out.cols),
             weights=weights,
             loss=loss,
             scores=ConformalScores.of(errors, self.loss.error_scale(calibration.risk), calibration.weight),
@@ -227,6 +230,32 @@ class Fitting:
     def _withheld(self) -> str:
         """Why nothing can be promised, whatever the calibration cells show; empty where nothing stands in the way."""
         return SEEN_BEFORE if getattr(self.completion, "may_have_seen_all", False) else ""
+
+    def _cells_outside(
+        self,
+        observations: Observations,
+        train: Observations,
+        weights: TargetWeights,
+        found: Estimates,
+        loss: BoundedLoss,
+        floor: float,
+    ) -> Population:
+        """Supported cells outside training, or some of them drawn evenly."""
+        cells = some_cells(train.shape, POPULATION, self.random_state)
+        count = train.shape[0] * train.shape[1] / len(cells[0])
+        outside = train.find(*cells) < 0
+        rows, cols = cells[0][outside], cells[1][outside]
+        at = found.at(rows, cols)
+        missing = observations.find(rows, cols) < 0
+        supported = within(0.0, at.confidence, 0.0, floor)
+        return Population.of(
+            at.risk[supported],
+            weights.at(rows[supported], cols[supported]),
+            loss.largest_at(at.predicted[supported]),
+            count,
+            missing[supported],
+            count * np.count_nonzero(missing),
+        )
 
     def _bounded_loss(self, observations: Observations, train: Observations, predicted: Array) -> BoundedLoss:
         """The loss, clipped at what bounds and predictions of the training cells allow.
@@ -250,6 +279,14 @@ def _range_within(predicted: Array, bounds: tuple[float, float]) -> tuple[float,
     return float(inside.min()), float(inside.max())
 
 
+def _cells_like_observed(at_train: EstimatesAt, loss: BoundedLoss, floor: float, n_calibration: int) -> Population:
+    """The supported training cells, standing for the calibration cells that are to come."""
+    supported = within(0.0, at_train.confidence, 0.0, floor)
+    risk, largest = at_train.risk[supported], loss.largest_at(at_train.predicted[supported])
+    none_missing = np.zeros(len(risk), dtype=bool)
+    return Population.of(risk, np.ones(len(risk)), largest, n_calibration / len(supported), none_missing, None)
+
+
 def support_floor(confidence: ExtendableConfidence, certificate: Certificate, tested: float) -> float:
     """The least confidence kept: the algorithm's own floor, or else one that was tested.
 
@@ -262,27 +299,6 @@ def support_floor(confidence: ExtendableConfidence, certificate: Certificate, te
     if certificate.coverage is None:
         return tested
     return max((1.0 - BETWEEN_FITS) * tested, rounding_threshold(confidence))
-
-
-def calibration_share(n_cells: int) -> float:
-    """The share of the cells set aside: a fifth, of more than 50,000 cells 10,000 of them, but at least a tenth."""
-    return max(LEAST_CALIBRATION, min(CALIBRATION, ENOUGH_CALIBRATION / n_cells))
-
-
-def split_calibration(observations: Observations, random_state: int) -> tuple[Observations, Observations]:
-    """(training cells, calibration cells)."""
-    return split_entries(observations, calibration_share(len(observations)), random_state)
-
-
-def training_cells(observations: Observations, asked: NDArray[np.bool_], random_state: int) -> NDArray[np.bool_]:
-    """Which observations are trained on: all but the calibration entries, which are chosen among those not ``asked``.
-
-    Whatever was asked since a first fit, the calibration entries are those of that fit.
-    """
-    held_out = split_calibration(observations.select(~asked), random_state)[1]
-    training = np.ones(len(observations), dtype=bool)
-    training[observations.find(held_out.rows, held_out.cols)] = False
-    return training
 
 
 def choose_completion(given: object, random_state: int) -> CompletionAlgorithm:

@@ -19,13 +19,12 @@ from surefill.estimators.fitting import (
     choose_completion,
     choose_confidence,
     choose_risk,
-    training_cells,
 )
 from surefill.estimators.matrix_api import complete_rows, fill
 from surefill.estimators.observing import joined, observe
 from surefill.estimators.result import PartialCompletion
 from surefill.estimators.suggestion import Cells, suggest
-from surefill.guarantee.target_weights import AIMS, Aim
+from surefill.guarantee.propensity import AIMS, Aim
 from surefill.loop import ProgressCallback
 from surefill.losses import choose_loss
 
@@ -97,8 +96,9 @@ class PartialCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
         confidence: Any = "auto",
         risk: Any = "auto",
         loss: Any = "squared",
-        aim: Aim = "observed",
+        aim: Aim = "unobserved",
         propensity: Any = None,
+        sensitivity: float = 1.0,
         bounds: tuple[float, float] | None = None,
         random_state: int = 0,
         progress: ProgressCallback | None = None,
@@ -111,6 +111,7 @@ class PartialCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
         self.loss = loss
         self.aim = aim
         self.propensity = propensity
+        self.sensitivity = sensitivity
         self.bounds = bounds
         self.random_state = random_state
         self.progress = progress
@@ -139,6 +140,7 @@ class PartialCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
             tolerance=None if self.tolerance is None else float(self.tolerance),
             delta=self.delta,
             propensity=self.propensity,
+            sensitivity=float(self.sensitivity),
             aim=self.aim,
             random_state=self.random_state,
             progress=self.progress,
@@ -153,6 +155,12 @@ class PartialCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
         choose_loss(self.loss)
         if self.aim not in AIMS:
             raise invalid_parameter("PartialCompleter", "aim", "'observed', 'unobserved' or 'all'", self.aim)
+        if not (is_number(self.sensitivity) and 1 <= self.sensitivity < np.inf):
+            raise invalid_parameter("PartialCompleter", "sensitivity", "a number of at least 1", self.sensitivity)
+        if self.aim == "observed" and self.sensitivity != 1:
+            raise InputError(
+                "a sensitivity is about cells that were not seen: it needs aim='unobserved' or 'all', not 'observed'."
+            )
         if self.bounds is not None and not _are_bounds(self.bounds):
             raise invalid_parameter("PartialCompleter", "bounds", "two numbers, low < high, or None", self.bounds)
         if not is_seed(self.random_state):
@@ -297,7 +305,9 @@ class PartialCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
         new = Observations(i, j, values, before.shape, before.bounds if given else None)
         both = joined(before, new)
         asked = np.append(self.asked_, np.ones(len(new), dtype=bool))
-        self.result_ = observe(result, both.select(training_cells(both, asked, self.random_state)), new)
+        training = np.ones(len(both), dtype=bool)
+        training[both.find(*result.calibration_cells)] = False
+        self.result_ = observe(result, both.select(training), new)
         self.observations_, self.asked_ = both, asked
         return self
 

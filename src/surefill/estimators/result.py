@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from surefill.arrays import Array
+from surefill.arrays import Array, IntArray
 from surefill.completion import Completion
 from surefill.confidence import Certificate, ExtendableConfidence, PosteriorConfidence
 from surefill.data import BoundsSource, Observations
@@ -23,7 +23,7 @@ from surefill.guarantee import (
     select,
     state_guarantee,
 )
-from surefill.guarantee.plan import within
+from surefill.guarantee.plan import exposure, within
 from surefill.losses import BoundedLoss
 from surefill.notebook import card
 from surefill.plots import View, plot_calibration, plot_confidence, plot_matrix, plot_risk_coverage
@@ -113,6 +113,7 @@ class PartialCompletion:
     guarantee : what is promised of the kept set, and what is not.
     plan : what was settled about the kept set before the calibration entries were looked at.
     calibration : the cells that nothing was fitted on: their risks, confidences and losses.
+    calibration_cells : their rows and columns.
     weights : which entries promise and intervals are aimed at.
     loss : what an error costs, the bounds of the values and of the predictions, and the largest loss.
     scores : how far off the calibration entries were, for intervals.
@@ -142,6 +143,7 @@ class PartialCompletion:
     guarantee: Guarantee
     plan: SelectionPlan
     calibration: Calibration
+    calibration_cells: tuple[IntArray, IntArray]
     weights: TargetWeights
     loss: BoundedLoss
     scores: ConformalScores
@@ -169,7 +171,8 @@ class PartialCompletion:
         """Value, confidence, risk and keep at the pairs (rows[t], cols[t]), the completion asked once per entry."""
         predicted, confidence, risk = self._estimates.at(rows, cols)
         value = np.clip(predicted, *self.predicted_range)
-        return Answer(value, confidence, risk, self.selection.keeps(risk, confidence))
+        exposed = exposure(self.weights.at(rows, cols), self.loss.largest_at(value), self.selection.tolerance)
+        return Answer(value, confidence, risk, self.selection.keeps(risk, confidence, exposed))
 
     @property
     def _estimates(self) -> Estimates:
@@ -219,7 +222,9 @@ class PartialCompletion:
             raise invalid_parameter("at_tolerance", "tolerance", "a number above 0", tolerance)
         plan = self.plan.at_tolerance(float(tolerance))
         selection = select(plan, self.calibration)
-        guarantee = state_guarantee(plan, selection, self.weights, self.loss, True, self.guarantee.withheld)
+        guarantee = state_guarantee(
+            plan, selection, self.calibration, self.weights, self.loss, True, self.guarantee.withheld
+        )
         return replace(self, plan=plan, selection=selection, guarantee=guarantee)
 
     def kept_share(self, n_sampled: int = 200_000, random_state: int = 0) -> float:
@@ -253,7 +258,10 @@ class PartialCompletion:
     def fold_in(self, observations: Observations) -> Self:
         """The same for other rows, seen at ``observations``; the promise does not extend to them."""
         folded = self._estimates.fold_in(observations)
-        return replace(self, completion=folded.completion, confidence=folded.confidence, risk=folded.risk)
+        weights = TargetWeights("observed")  # chances of being observed are not known of other rows
+        return replace(
+            self, completion=folded.completion, confidence=folded.confidence, risk=folded.risk, weights=weights
+        )
 
     def _repr_html_(self) -> str:
         """The promise first, then what it rests on, for notebooks."""

@@ -22,6 +22,7 @@ PARAMETERS = (
     "loss",
     "aim",
     "propensity",
+    "sensitivity",
     "bounds",
     "random_state",
 )

@@ -12,8 +12,9 @@ from surefill.guarantee.baselines import (
     score_selection,
     thinned,
 )
+from surefill.guarantee.calibration_split import CalibrationSplit
 from surefill.guarantee.intervals import ConformalScores
-from surefill.guarantee.plan import SelectionPlan
+from surefill.guarantee.plan import Population, SelectionPlan
 from surefill.guarantee.propensity import (
     CalibratedPropensity,
     FactorPropensity,
@@ -25,32 +26,30 @@ from surefill.guarantee.propensity import (
     choose_propensity,
     fit_propensity,
 )
-from surefill.guarantee.selection import (
-    Calibration,
-    Guarantee,
-    Limit,
-    Selection,
-    Shortfall,
-    rounding_threshold,
-    select,
-)
-from surefill.guarantee.target_weights import TargetWeights
-from surefill.guarantee.wording import state_guarantee, withdraw_guarantee
+from surefill.guarantee.selection import Selection, rounding_threshold, select
+from surefill.guarantee.shortfall import Limit, ReachableTolerance, Shortfall
+from surefill.guarantee.target_weights import HeldOutRate, TargetWeights
+from surefill.guarantee.tested_sets import Calibration
+from surefill.guarantee.wording import Guarantee, state_guarantee, withdraw_guarantee
 
 __all__ = [
     "BaselineOutcome",
     "CalibratedPropensity",
     "Calibration",
+    "CalibrationSplit",
     "Candidates",
     "ConformalScores",
     "FactorPropensity",
     "GivenPropensity",
     "Guarantee",
     "HeldOut",
+    "HeldOutRate",
     "Limit",
     "MarginalPropensity",
+    "Population",
     "PropensityFunction",
     "PropensityMisfit",
+    "ReachableTolerance",
     "Selection",
     "SelectionPlan",
     "Shortfall",

@@ -1,17 +1,18 @@
-"""Everything about the choice of a kept set that is settled before calibration entries are looked at."""
+"""Everything about the choice of a kept set that is settled before calibration cells are looked at."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtr
 
 from surefill.arrays import Array
-from surefill.guarantee.betting import LARGEST_BET, choose_bets
-from surefill.losses import SQUARED, Loss
+from surefill.guarantee.betting import LARGEST_BET, N_BETS
+from surefill.losses import Loss
 from surefill.registry import storable
 
 ROUNDING = 1e-5
@@ -21,101 +22,224 @@ MOST_THRESHOLDS = 200
 """Thresholds on the risk that are tested: sets half a percent apart, finer than the promise can tell."""
 
 STARTS = ((0.5, 0.1), (1.0, 0.9))
-"""Where testing starts, as shares of the set that promises most, and the share of delta that each start gets."""
+"""Where testing starts, as shares of the set that is likeliest to be promised, and the share of delta of each start."""
+
+LEFT_OUT = (0.0, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.85)
+"""Shares of the supported cells, the most exposed ones, that may be left out so that bets can be larger."""
+
+LARGEST_GAIN = 1e3
+"""A cell without loss multiplies the capital by at most a thousand: bets are bounded where no loss can be large."""
+
+TINY = 1e-300
+"""Keeps divisions and roots defined where there is nothing to lose."""
+
+MEAN_SIZE = float(np.sqrt(2 / np.pi))
+"""E|g| over its root mean square, for normal g."""
 
 
-def within(risk: ArrayLike, confidence: ArrayLike, threshold: float, floor: float) -> NDArray[np.bool_]:
-    """risk <= threshold and confidence >= floor, up to rounding."""
-    return np.asarray((np.asarray(risk) <= up_to_rounding(threshold)) & (np.asarray(confidence) >= floor - ROUNDING))
+def within(
+    risk: ArrayLike, confidence: ArrayLike, threshold: float, floor: float, exposure: ArrayLike = 0.0, most: float = 0.0
+) -> NDArray[np.bool_]:
+    """risk <= threshold, confidence >= floor and exposure <= most, up to rounding."""
+    trusted = np.asarray(confidence) >= floor - ROUNDING
+    return np.asarray(
+        (np.asarray(risk) <= up_to_rounding(threshold)) & trusted & (np.asarray(exposure) <= up_to_rounding(most))
+    )
 
 
 def up_to_rounding(threshold: ArrayLike) -> Array:
-    """Thresholds on the risk, raised by a relative 1e-10: what equals them is within, however it was computed."""
+    """Limits, raised by a relative 1e-10: what equals them is within, however it was computed."""
     return np.asarray(threshold, dtype=np.float64) * (1 + ROUNDING**2)
 
 
 @storable
 @dataclass(frozen=True, eq=False)
-class SelectionPlan:
-    """Thresholds on the risk in rising order, the level each is tested at, and the bets.
-
-    ``reference`` holds the risks of the training cells that have the floor's confidence, in rising order; the
-    thresholds are quantiles of them, so that no entry is kept whose risk exceeds all of these.
+class Population:
+    """Supported cells that a promise may be about, or some of them drawn evenly, in rising order of risk.
 
     Attributes
     ----------
-    tolerance, delta : what is to be promised, and the chance that it fails.
-    largest_loss : no loss exceeds it: the square of the largest distance from a prediction to a bound of the values.
-    floor : least confidence, whatever the risk.
-    n_calibration, n_observed : cells held out, and all.
-    reference_share : the share of the training cells that have the floor's confidence.
-    mean_square_weight : mean of w^2 over the training cells.
-    loss : what an error costs: the variance of the losses to expect, and words.
+    risk, weight, largest_loss : of each; the weight is one over its chance of being a calibration cell, or 1 where the
+        promise is about cells drawn like the observed ones.
+    count : how many cells each stands for.
+    missing : whether it was never observed. No part of a plan: only the number of filled cells rests on it.
+    n_missing : cells never observed, supported or not; None where the promise is not about these.
 
     Examples
     --------
     >>> import numpy as np
-    >>> plan = SelectionPlan(
-    ...     tolerance=0.5, delta=0.1, largest_loss=4.0, floor=0.2, n_calibration=200, n_observed=1000,
-    ...     reference=np.linspace(0.1, 1.0, 800), reference_share=1.0,
+    >>> cells = Population.of(np.array([0.3, 0.1]), np.array([5.0, 9.0]), np.ones(2), 1.0, np.ones(2, dtype=bool), 2)
+    >>> cells.risk, cells.weight
+    (array([0.1, 0.3]), array([9., 5.]))
+    """
+
+    risk: Array
+    weight: Array
+    largest_loss: Array
+    count: float
+    missing: NDArray[np.bool_]
+    n_missing: float | None
+
+    @classmethod
+    def of(
+        cls,
+        risk: Array,
+        weight: Array,
+        largest_loss: Array,
+        count: float,
+        missing: NDArray[np.bool_],
+        n_missing: float | None,
+    ) -> Self:
+        """In rising order of risk."""
+        order = np.argsort(risk, kind="stable")
+        return cls(risk[order], weight[order], largest_loss[order], count, missing[order], n_missing)
+
+    def exposure(self, tolerance: float) -> Array:
+        """w (L - tolerance), what a bet of 1 can lose on each."""
+        return exposure(self.weight, self.largest_loss, tolerance)
+
+
+def exposure(weight: Array, largest_loss: Array, tolerance: float) -> Array:
+    """w (L - tolerance), the most that a bet of 1 can lose on a cell; bets are at most 0.95 over the largest."""
+    return np.asarray(weight * np.maximum(largest_loss - tolerance, 0.0))
+
+
+class Sets(NamedTuple):
+    """Nested sets {exposure <= most_exposure, risk <= threshold}, with the bets on each.
+
+    ``sizes`` counts the population's cells; ``best`` is the place of each set's bet among ``bets``, and ``success``
+    by how many standard deviations its log capital is expected to exceed log(1 / delta).
+    """
+
+    most_exposure: float
+    thresholds: Array
+    sizes: NDArray[np.int64]
+    bets: Array
+    best: NDArray[np.int64]
+    success: Array
+
+    @property
+    def start(self) -> int:
+        """The set that is likeliest to be promised."""
+        return int(np.argmax(self.success))
+
+    @property
+    def expected_size(self) -> float:
+        """Cells of the largest set that is expected to be promised, times the chance that the start is."""
+        promised = np.flatnonzero(self.success >= 0)
+        return float(self.sizes[promised[-1]] * ndtr(self.success[self.start])) if promised.size else 0.0
+
+
+@storable
+@dataclass(frozen=True, eq=False)
+class SelectionPlan:
+    """Sets in rising order of a threshold on the risk, the level each is tested at, and the bets.
+
+    Cells whose exposure w (L - tolerance) is too large are left out of all sets: one of them alone could take the
+    capital, so that all bets would have to be small. How many are left out, where testing starts and which bets are
+    made follow from what is expected: with E g = tolerance - risk and the variance of losses of normal errors,
+
+        E log K(b) = sum_x b E g_x - b^2 w_x E g_x^2 / 2,       Var log K(b) = sum_x b^2 w_x E g_x^2 = b^2 V.
+
+    The bet on a set is the one by which the least mean gain reaches log(1 / delta), b = sqrt(2 log(1 / delta) / V).
+
+    Attributes
+    ----------
+    tolerance, delta : what is to be promised, and the chance that it fails.
+    floor : least confidence, whatever the risk.
+    n_calibration, n_observed : cells held out, and all.
+    population : the cells the promise is about.
+    loss : what an error costs.
+    sensitivity : G >= 1, by which factor a value may influence whether its cell is seen.
+    leaves_out_calibration : whether the promise is about cells never observed, calibration cells not among them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from surefill.losses import SquaredError
+    >>> cells = Population.of(
+    ...     np.linspace(0.1, 1.0, 800), np.full(800, 5.0), np.full(800, 4.0), 1.0, np.ones(800, dtype=bool), 800
     ... )
-    >>> len(plan.thresholds), round(float(plan.levels.sum()), 6)
+    >>> plan = SelectionPlan(0.5, 0.1, 0.2, 160, 800, cells, SquaredError())
+    >>> len(plan.sets.thresholds), round(float(plan.levels.sum()), 6)
     (200, 0.1)
     """
 
     tolerance: float
     delta: float
-    largest_loss: float
     floor: float
     n_calibration: int
     n_observed: int
-    reference: Array
-    reference_share: float
-    mean_square_weight: float = 1.0
-    loss: Loss = SQUARED
+    population: Population
+    loss: Loss
+    sensitivity: float = 1.0
+    leaves_out_calibration: bool = True
 
     def at_tolerance(self, tolerance: float) -> Self:
         """The same plan for another tolerance."""
         return replace(self, tolerance=tolerance)
 
-    @cached_property
-    def thresholds(self) -> Array:
-        """Quantiles of the reference risks, the largest included."""
-        if len(self.reference) == 0:
-            return np.empty(0)
-        ends = np.unique(np.linspace(0, len(self.reference) - 1, MOST_THRESHOLDS + 1).round().astype(int)[1:])
-        return np.unique(self.reference[ends])
+    @property
+    def largest_loss(self) -> float:
+        """The largest loss of any cell."""
+        return float(self.population.largest_loss.max(initial=0.0))
 
     @cached_property
-    def bets(self) -> Array:
-        """See :func:`surefill.guarantee.betting.choose_bets`."""
-        return choose_bets(
-            self.tolerance, self.largest_loss, self.n_calibration, self.delta, self.mean_square_weight, self.loss
-        )
+    def sets(self) -> Sets:
+        """Of the choices of how many cells to leave out, the one that is expected to keep most."""
+        exposed = self.population.exposure(self.tolerance)
+        if len(exposed) == 0:
+            nothing = np.empty(0)
+            return Sets(np.inf, nothing, nothing.astype(np.int64), nothing, nothing.astype(np.int64), nothing)
+        limits = np.unique(np.quantile(exposed, 1 - np.array(LEFT_OUT), method="higher"))
+        choices = [self._sets(exposed, float(limit)) for limit in limits[::-1]]
+        return max(choices, key=lambda sets: (sets.expected_size, sets.success[sets.start]))
+
+    def _sets(self, exposed: Array, most_exposure: float) -> Sets:
+        cells, inside = self.population, exposed <= most_exposure
+        risk, weight = cells.risk[inside], cells.weight[inside]
+        gain, square = self._expected_gain(risk)
+        last = np.linspace(0, len(risk) - 1, MOST_THRESHOLDS + 1).round().astype(int)[1:]
+        thresholds = np.unique(risk[last])
+        sizes = np.searchsorted(risk, thresholds, side="right")
+        mean = cells.count * np.cumsum(gain)[sizes - 1]
+        variance = cells.count * np.cumsum(weight * square)[sizes - 1]
+        largest = LARGEST_BET / max(self.sensitivity * most_exposure, LARGEST_BET * self.tolerance / LARGEST_GAIN)
+        bets = np.asarray(largest * 0.5 ** np.arange(N_BETS), dtype=np.float64)
+        wanted = np.sqrt(2 * np.log(1 / self.delta) / np.maximum(variance, TINY))
+        best = np.clip(np.log2(largest / wanted).round(), 0, N_BETS - 1).astype(np.int64)
+        growth = mean * bets[best] - variance * bets[best] ** 2 / 2
+        success = (growth + np.log(self.delta)) / np.maximum(bets[best] * np.sqrt(variance), TINY)
+        return Sets(most_exposure, thresholds, sizes, bets, best, success)
+
+    def _expected_gain(self, risk: Array) -> tuple[Array, Array]:
+        """E g and E g^2 with g = tolerance - l, gains and losses counted as ``sensitivity`` asks."""
+        gain, G = self.tolerance - risk, self.sensitivity
+        square = self.loss.variance(risk) + gain**2
+        robust = gain * (G + 1 / G) / 2 - MEAN_SIZE * np.sqrt(square) * (G - 1 / G) / 2
+        return robust, square * (G**2 + 1 / G**2) / 2
 
     @cached_property
     def levels(self) -> Array:
-        """delta, divided among the thresholds where testing starts.
+        """delta, divided among the sets where testing starts.
 
-        The best start is where the capital is expected to grow most, if losses are as the risks say and have the
-        variance of squared normal errors; risks may be too low, so that smaller sets get a part of delta.
+        The start is the set likeliest to be promised if losses are as the risks say; risks may be too low, so that
+        smaller sets get a part of delta.
         """
-        thresholds = self.thresholds
-        levels = np.zeros(len(thresholds))
-        if len(thresholds) == 0:
+        sets = self.sets
+        levels = np.zeros(len(sets.thresholds))
+        if len(levels) == 0:
             return levels
-        sizes = np.searchsorted(self.reference, thresholds, side="right")
-        best = sizes[int(np.argmax(self._expected_log_capital(sizes)))]
         for part, share in STARTS:
-            start = min(int(np.searchsorted(sizes, part * best)), len(sizes) - 1)
+            start = min(int(np.searchsorted(sets.sizes, part * sets.sizes[sets.start])), len(levels) - 1)
             levels[start] += share * self.delta
         return levels
 
-    def _expected_log_capital(self, sizes: NDArray[np.int64]) -> Array:
-        mean = np.cumsum(self.reference)[sizes - 1] / sizes
-        margin = np.maximum(self.tolerance - mean, 0)
-        square = self.loss.variance(mean) + margin**2 + 1e-300
-        most = LARGEST_BET / max(self.largest_loss - self.tolerance, 1e-300)
-        bet = np.minimum(margin / square, most)
-        n = self.n_calibration * self.reference_share * sizes / len(self.reference)
-        return np.asarray(n * (bet * margin - bet**2 * square / 2))
+    @cached_property
+    def stakes(self) -> Array:
+        """Sets x bets: on each set a third of the capital on its best bet, on twice and on half of it."""
+        sets = self.sets
+        places = np.clip(sets.best[:, None] + np.array([-1, 0, 1]), 0, len(sets.bets) - 1)
+        stakes = np.zeros((len(sets.best), len(sets.bets)))
+        np.add.at(stakes, (np.arange(len(sets.best))[:, None], places), 1 / places.shape[1])
+        return stakes

@@ -1,89 +1,44 @@
-"""Which entries are kept at a tolerance, and what is and is not promised about them."""
+"""Which cells are kept at a tolerance, as the calibration cells allow."""
 
 from __future__ import annotations
 
-import enum
 from dataclasses import dataclass
-from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from surefill.arrays import Array
-from surefill.guarantee.betting import LARGEST_BET, STEPS, fallback_rejections, running_log_capital
-from surefill.guarantee.plan import SelectionPlan, up_to_rounding, within
-from surefill.losses import SQUARED, Loss
+from surefill.guarantee.plan import SelectionPlan, within
+from surefill.guarantee.shortfall import Limit, Shortfall, find_shortfall
+from surefill.guarantee.tested_sets import Calibration, TestedSets
+from surefill.losses import Loss
 from surefill.registry import storable
 from surefill.spaces.confidence_matrix import Confidence, some_cells
 
-ENOUGH = 1.1
-"""A tenth more than estimated is advised: the estimate of how many entries would do has about that error."""
-
-AVERAGING = float(np.log(len(STEPS)))
-"""Averaging several bets costs at most the log of their number in log capital, against the best of them."""
-
-
-@storable
-class Limit(enum.Enum):
-    """What keeps the kept set from being larger, in words that end a sentence.
-
-    Examples
-    --------
-    >>> Limit.TOLERANCE.value
-    'the tolerance'
-    """
-
-    TOLERANCE = "the tolerance"
-    SUPPORT = "how much of the matrix the observations support"
-    CALIBRATION = "the number of calibration entries"
-
-
-@storable
-@dataclass(frozen=True)
-class Shortfall:
-    """Why nothing could be kept, in figures.
-
-    Attributes
-    ----------
-    n_supported : calibration entries with the confidence that support asks for.
-    best_error : least mean loss of any set that the plan considers; None where none holds an entry.
-    reachable_tolerance : about the least tolerance that could be promised with what is there; None if none can.
-    needed_calibration : about how many calibration entries would do; None where no number would.
-    calibration_share : share of the observed cells that are set aside as calibration entries.
-
-    Examples
-    --------
-    >>> import surefill as sf
-    >>> sim = sf.datasets.make_low_rank((60, 50), rank=2, n_draws=2000, noise=0.1, random_state=0)
-    >>> completer = sf.PartialCompleter(tolerance=1e-4, confidence="posterior").fit(sim.observations)
-    >>> shortfall = completer.result_.selection.shortfall
-    >>> shortfall.needed_calibration is None, shortfall.reachable_tolerance > shortfall.best_error
-    (True, True)
-    """
-
-    n_supported: int
-    best_error: float | None
-    reachable_tolerance: float | None
-    needed_calibration: int | None
-    calibration_share: float
+MOST_SENSITIVITY = 10.0
+"""Beyond a factor of ten nobody would call a promise sensitive; the search ends there."""
 
 
 @storable
 @dataclass(frozen=True)
 class Selection:
-    """The kept set {x : risk_x <= threshold, C_x >= floor} and how it did on the calibration entries.
+    """The kept set {x : risk_x <= threshold, C_x >= floor, exposure_x <= most_exposure}, and how it did when tested.
 
     Attributes
     ----------
     threshold : the largest risk kept; minus infinity where nothing is kept.
     floor : the least confidence kept, whatever the risk.
-    tolerance, delta : the mean loss asked for, by default a squared error, and the chance to fail it.
-    held_out_error : mean loss of the kept calibration entries; None where none are kept.
-    held_out_share : share of the calibration entries that are kept.
+    most_exposure : the largest w (L - tolerance) kept, of cells too rare to be promised about: w is one over a cell's
+        chance of being a calibration cell, L its largest loss.
+    tolerance, delta : the mean loss asked for, in the user's units, and the chance to fail it.
+    held_out_error : mean loss of the kept calibration entries, weighted to the cells the promise is about; None where
+        none are kept.
+    held_out_share : their share of the calibration entries, weighted likewise.
     n_held_out : how many calibration entries there were.
+    n_filled, n_missing : cells that are kept and were not observed, and all that were not observed, counted on a sample
+        of the cells where the matrix is large; None where the promise is not about these.
     limited_by : what stopped the set from being larger.
+    loss : what errors are measured by.
     shortfall : where nothing is kept, what there was and what would do; else None.
-    loss : what errors are measured by, the squared error unless another was asked for.
 
     Examples
     --------
@@ -97,14 +52,17 @@ class Selection:
 
     threshold: float
     floor: float
+    most_exposure: float
     tolerance: float
     delta: float
     held_out_error: float | None
     held_out_share: float
     n_held_out: int
+    n_filled: float | None
+    n_missing: float | None
     limited_by: Limit
+    loss: Loss
     shortfall: Shortfall | None = None
-    loss: Loss = SQUARED
 
     @property
     def empty(self) -> bool:
@@ -112,10 +70,15 @@ class Selection:
         return self.threshold == -np.inf
 
     @property
+    def filled_share(self) -> float | None:
+        """Share of the cells never observed that are kept; None where the promise is not about these."""
+        return None if self.n_filled is None or self.n_missing is None else self.n_filled / max(self.n_missing, 1.0)
+
+    @property
     def reason(self) -> str:
         """Why not more is kept, or why nothing is and what would help."""
         if self.shortfall is not None:
-            return describe_shortfall(self, self.shortfall)
+            return self.shortfall.sentence
         return f"What keeps it from being larger is {self.limited_by.value}."
 
     @property
@@ -128,199 +91,85 @@ class Selection:
             f"{self.held_out_error:.4g} where {self.tolerance:.4g} was asked. {self.reason}"
         )
 
-    def keeps(self, risk: ArrayLike, confidence: ArrayLike) -> NDArray[np.bool_]:
-        """Whether entries of the given risks and confidences are kept; those within rounding of the limits are."""
-        return within(risk, confidence, self.threshold, self.floor)
+    def keeps(self, risk: ArrayLike, confidence: ArrayLike, exposure: ArrayLike = 0.0) -> NDArray[np.bool_]:
+        """Whether entries of these risks, confidences and exposures are kept; those within rounding are."""
+        return within(risk, confidence, self.threshold, self.floor, exposure, self.most_exposure)
 
 
-def describe_shortfall(selection: Selection, shortfall: Shortfall) -> str:
-    """One sentence on why nothing is kept and what would help."""
-    n, promise = selection.n_held_out, f"promise {selection.tolerance:.4g} with probability {1 - selection.delta:g}"
-    if selection.limited_by is Limit.SUPPORT:
-        if shortfall.n_supported == 0:
-            return f"none of the {n} calibration entries is supported by the others; observe more."
-        return (
-            f"only {shortfall.n_supported} of the {n} calibration entries have the confidence of {selection.floor:.3g} "
-            f"that support asks for, too few to {promise}; observe more, or take a confidence that asks for less, such "
-            "as CoverageGame(false_support=0.1)."
-        )
-    reachable = shortfall.reachable_tolerance
-    advice = (
-        f"with {n} calibration entries no tolerance below the largest loss can"
-        if reachable is None
-        else f"a tolerance of about {reachable:.3g} could be promised with what is there"
-    )
-    if shortfall.needed_calibration is None:
-        return (
-            f"the best set of calibration entries has {selection.loss.mean_name} {shortfall.best_error:.4g}, not "
-            f"enough below the tolerance {selection.tolerance:.4g}; {advice}."
-        )
-    return (
-        f"{n} calibration entries are too few to {promise}, about {shortfall.needed_calibration:,} would do "
-        f"({shortfall.calibration_share:.0%} of the observed cells are taken for that); {advice}."
-    )
-
-
-@storable
-@dataclass(frozen=True)
-class Guarantee:
-    """What is promised about the kept set, over which entries, and what is not.
-
-    ``withheld`` says why nothing is promised although something is kept; it is empty where nothing stands in the way.
-
-    Examples
-    --------
-    >>> import surefill as sf
-    >>> sim = sf.datasets.make_low_rank((60, 50), rank=2, n_draws=2000, noise=0.1, random_state=0)
-    >>> completer = sf.PartialCompleter(tolerance=0.05, confidence="posterior").fit(sim.observations)
-    >>> guarantee = completer.result_.guarantee
-    >>> guarantee.promised, guarantee.delta
-    (True, 0.05)
-    """
-
-    promised: bool
-    delta: float
-    sentence: str
-    holds_over: str
-    not_promised: str
-    withheld: str = ""
-
-
-@storable
-@dataclass(frozen=True, eq=False)
-class Calibration:
-    """Cells that had no part in predictions, risks and confidences: what those say of them, and what was lost.
-
-    ``loss`` is the squared error or another, averaged over a cell's draws; ``weight`` in (0, 1] aims at other entries
-    than those seen. Every cell counts once, however often it was drawn: its draws share what is unknown about the cell.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> calibration = Calibration(np.array([0.1, 0.9]), np.ones(2), np.array([0.2, 1.0]), np.ones(2))
-    >>> calibration.mean_loss(np.array([True, True]))
-    0.6
-    """
-
-    risk: Array
-    confidence: Array
-    loss: Array
-    weight: Array
-
-    def __len__(self) -> int:
-        return len(self.loss)
-
-    def mean_loss(self, which: NDArray[np.bool_]) -> float:
-        """Weighted mean loss of some of the cells."""
-        return float(np.average(self.loss[which], weights=self.weight[which]))
-
-
-def select(plan: SelectionPlan, calibration: Calibration) -> Selection:
+def select(plan: SelectionPlan, calibration: Calibration, advise: bool = True) -> Selection:
     """The largest set of the plan whose mean loss is shown to be at most the tolerance.
 
     For each threshold of the plan the hypothesis "the mean loss of the kept entries is at least the tolerance" is
     tested by the capital of :mod:`surefill.guarantee.betting`, in the plan's sequence and at its levels, which add up
     to delta. With probability at least 1 - delta no true hypothesis is rejected, and then the mean loss of the set that
-    is chosen is below the tolerance. The plan must not depend on the calibration cells.
+    is chosen is below the tolerance. The plan must not depend on what the calibration cells lost. Where nothing is
+    kept, ``advise`` asks what would help, which takes some hundred trials.
 
     Examples
     --------
     >>> import numpy as np
-    >>> plan = SelectionPlan(
-    ...     tolerance=0.5, delta=0.1, largest_loss=4.0, floor=0.2, n_calibration=200, n_observed=1000,
-    ...     reference=np.linspace(0.1, 1.0, 800), reference_share=1.0,
-    ... )
+    >>> from surefill.guarantee import Population
+    >>> from surefill.losses import SquaredError
     >>> rng = np.random.default_rng(0)
-    >>> risk = rng.uniform(0.1, 1.0, 200)
-    >>> calibration = Calibration(risk, np.ones(200), np.minimum(risk * rng.chisquare(1, 200), 4.0), np.ones(200))
+    >>> risk, tested = rng.uniform(0.1, 1.0, 5000), rng.random(5000) < 0.1
+    >>> weight, largest = np.full(5000, 10.0), np.full(5000, 4.0)
+    >>> cells = Population.of(risk, weight, largest, 1.0, ~tested, 5000 - tested.sum())
+    >>> plan = SelectionPlan(0.5, 0.1, 0.2, int(tested.sum()), 5000, cells, SquaredError())
+    >>> loss = np.minimum(risk * rng.chisquare(1, 5000), 4.0)
+    >>> calibration = Calibration(risk[tested], np.ones(tested.sum()), loss[tested], largest[tested], weight[tested])
     >>> selection = select(plan, calibration)
-    >>> selection.empty, selection.held_out_error <= 0.5
-    (False, True)
+    >>> bool(selection.filled_share > 0.5), bool(loss[~tested & selection.keeps(risk, 1.0, 35.0)].mean() <= 0.5)
+    (True, True)
     """
-    ranked = _Ranked.of(plan, calibration)
-    rejected = ranked.rejected(plan)
+    tested = TestedSets.of(plan, calibration)
+    rejected = tested.rejected(plan, plan.sensitivity)
     if rejected.size == 0:
-        return _nothing(plan, ranked, len(calibration))
+        return _nothing(plan, find_shortfall(plan, calibration, advise))
     last = int(rejected[-1])
-    threshold = float(plan.thresholds[last])
-    kept = within(calibration.risk, calibration.confidence, threshold, plan.floor)
+    threshold, most = float(plan.sets.thresholds[last]), plan.sets.most_exposure
+    exposed = calibration.exposure(plan.tolerance)
+    kept = within(calibration.risk, calibration.confidence, threshold, plan.floor, exposed, most)
     error, share = calibration.mean_loss(kept), float(np.average(kept, weights=calibration.weight))
-    limit = Limit.SUPPORT if last == len(plan.thresholds) - 1 else Limit.TOLERANCE
+    limit = Limit.SUPPORT if last == len(plan.sets.thresholds) - 1 else Limit.TOLERANCE
+    filled, missing = _filled(plan, last), plan.population.n_missing
     return Selection(
-        threshold, plan.floor, plan.tolerance, plan.delta, error, share, len(calibration), limit, loss=plan.loss
-    )
+        threshold, plan.floor, most, plan.tolerance, plan.delta, error, share, len(calibration), filled, missing, limit,
+        plan.loss,
+    )  # fmt: skip
 
 
-@dataclass(frozen=True, eq=False)
-class _Ranked:
-    """The supported calibration entries in order of risk, and how many of them each threshold of a plan keeps."""
-
-    loss: Array
-    weight: Array
-    sizes: NDArray[np.int64]
-
-    @classmethod
-    def of(cls, plan: SelectionPlan, calibration: Calibration) -> Self:
-        supported = within(calibration.risk, calibration.confidence, np.inf, plan.floor)
-        order = np.flatnonzero(supported)[np.argsort(calibration.risk[supported], kind="stable")]
-        sizes = np.searchsorted(calibration.risk[order], up_to_rounding(plan.thresholds), side="right")
-        return cls(calibration.loss[order], calibration.weight[order], sizes)
-
-    def log_capital(self, plan: SelectionPlan) -> Array:
-        """For each threshold of the plan, the log of the capital won on the entries it keeps."""
-        return running_log_capital(self.weight * (plan.tolerance - self.loss), plan.bets)[self.sizes]
-
-    def rejected(self, plan: SelectionPlan) -> NDArray[np.int64]:
-        """The thresholds of the plan that are shown to keep the tolerance."""
-        return np.flatnonzero(fallback_rejections(self.log_capital(plan), plan.levels))
-
-    def mean_losses(self) -> Array:
-        """Weighted mean loss at each threshold that keeps an entry."""
-        sizes = self.sizes[self.sizes > 0]
-        return np.asarray(np.cumsum(self.weight * self.loss)[sizes - 1] / np.cumsum(self.weight)[sizes - 1])
-
-
-def _nothing(plan: SelectionPlan, ranked: _Ranked, n: int) -> Selection:
+def _nothing(plan: SelectionPlan, shortfall: Shortfall) -> Selection:
     """The empty set, and what would help."""
-    supported = len(ranked.loss)
-    needed, best = None, None
-    if ranked.sizes.max(initial=0) == 0:
-        limit, supported = Limit.SUPPORT, 0
-    else:
-        best, needed = float(ranked.mean_losses().min()), _needed_entries(plan, ranked, n)
-        limit = Limit.TOLERANCE if needed is None else Limit.CALIBRATION
-        limit = Limit.SUPPORT if supported < n / 2 else limit
-    reachable = None if limit is Limit.SUPPORT else _reachable_tolerance(plan, ranked)
-    shortfall = Shortfall(supported, best, reachable, needed, n / plan.n_observed)
-    return Selection(-np.inf, plan.floor, plan.tolerance, plan.delta, None, 0.0, n, limit, shortfall, plan.loss)
+    filled, n = None if plan.population.n_missing is None else 0.0, shortfall.n_calibration
+    return Selection(
+        -np.inf, plan.floor, plan.sets.most_exposure, plan.tolerance, plan.delta, None, 0.0, n, filled,
+        plan.population.n_missing, shortfall.limited_by, plan.loss, shortfall,
+    )  # fmt: skip
 
 
-def _reachable_tolerance(plan: SelectionPlan, ranked: _Ranked) -> float | None:
-    """By bisection, the least tolerance at which the same calibration entries would let something be kept."""
-    low, high = plan.tolerance, plan.largest_loss
-    if not ranked.rejected(plan.at_tolerance(high / ENOUGH)).size:
-        return None
-    while high > low * 1.01:
-        middle = float(np.sqrt(low * high))
-        low, high = (low, middle) if ranked.rejected(plan.at_tolerance(middle)).size else (middle, high)
-    return high
+def survived_sensitivity(plan: SelectionPlan, calibration: Calibration, selection: Selection) -> float:
+    """The largest G at which the selection would still be promised.
 
-
-def _needed_entries(plan: SelectionPlan, ranked: _Ranked, n: int) -> int | None:
-    """About how many calibration entries like these would do; None where their losses are too large for any number.
-
-    On k times as many entries like these the logarithm of the best bet's capital is k times as large; it has to reach
-    that of one over the level at a threshold where testing starts.
+    The capital falls as G rises, so that for whatever G is true, the chance that a false promise is said to survive it
+    is at most delta: it would have been rejected at that G too.
     """
-    bets = np.geomspace(1e-4, 1.0, 30) * LARGEST_BET / max(plan.largest_loss - plan.tolerance, plan.tolerance)
-    steps = np.log1p(np.multiply.outer(bets, ranked.weight * (plan.tolerance - ranked.loss)))
-    starts = np.flatnonzero((plan.levels > 0) & (ranked.sizes > 0))
-    growth = np.cumsum(steps, axis=1)[:, ranked.sizes[starts] - 1].max(axis=0, initial=0.0)
-    grows = growth > 0
-    if not grows.any():
+    tested, place = TestedSets.of(plan, calibration), int(np.searchsorted(plan.sets.thresholds, selection.threshold))
+    low, high = plan.sensitivity, MOST_SENSITIVITY
+    while high > low * 1.002:
+        middle = float(np.sqrt(low * high))
+        low, high = (middle, high) if place in tested.rejected(plan, middle) else (low, middle)
+    return low
+
+
+def _filled(plan: SelectionPlan, last: int) -> float | None:
+    """Cells never observed in the plan's set number ``last``."""
+    cells = plan.population
+    if cells.n_missing is None:
         return None
-    factor = float(np.min((np.log(1 / plan.levels[starts][grows]) + AVERAGING) / growth[grows]))
-    return max(n + 1, round(ENOUGH * factor * n))
+    kept = within(
+        cells.risk, np.inf, plan.sets.thresholds[last], 0.0, cells.exposure(plan.tolerance), plan.sets.most_exposure
+    )
+    return float(cells.count * np.count_nonzero(kept & cells.missing))
 
 
 def rounding_threshold(confidence: Confidence, n_sampled: int = 200_000, random_state: int = 0) -> float:

@@ -1,89 +1,96 @@
-"""Weights that aim a promise at other entries than those seen."""
+"""Weights that make calibration cells stand for the cells a promise is about."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from surefill.arrays import Array
-from surefill.data import Observations
-from surefill.errors import InputError
-from surefill.guarantee.propensity import (
-    AIMS,
-    Aim,
-    GivenPropensity,
-    MarginalPropensity,
-    Propensity,
-    PropensityFunction,
-    choose_propensity,
-)
+from surefill.guarantee.propensity import Aim, CalibratedPropensity, Propensity, PropensityMisfit
 from surefill.registry import storable
 
-__all__ = [
-    "AIMS",
-    "Aim",
-    "GivenPropensity",
-    "MarginalPropensity",
-    "Propensity",
-    "PropensityFunction",
-    "TargetWeights",
-    "choose_propensity",
-]
+LARGEST_RATE = 0.5
+"""Of the rarest cells half are held out, so that half are left to learn from."""
 
-CLIP = 20.0
-"""Largest weight over the median one; a promise that rests on rarer entries would rest on very few of them."""
+
+@storable
+@dataclass(frozen=True)
+class HeldOutRate:
+    """q(p) = min(c / sqrt(p), 1/2), the share of the observed cells of chance p that are held out.
+
+    A cell never used in training stands for 1 / pi of them, pi about p q. For a total of n calibration cells the
+    variance of a weighted mean, sum_x 1 / pi_x, is least with pi the same for all cells, q in proportion to 1 / p, and
+    what is lost to training least with q the same. The root is between: rare cells, of which most filled ones are, are
+    held out more often, and weights range over the root of what they would.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rate = HeldOutRate.of(np.array([0.01, 0.04, 0.16]), share=0.2)
+    >>> rate.at(np.array([0.01, 0.04, 0.16])).round(3)
+    array([0.343, 0.171, 0.086])
+    """
+
+    scale: float
+
+    @classmethod
+    def of(cls, chances: Array, share: float) -> Self:
+        """The rate at which a ``share`` of cells of these chances is held out."""
+        low, high = 0.0, LARGEST_RATE
+        for _ in range(60):
+            scale = (low + high) / 2
+            low, high = (scale, high) if cls(scale).at(chances).mean() < share else (low, scale)
+        return cls(high)
+
+    def at(self, chance: Array) -> Array:
+        """q at these chances of being observed."""
+        return np.asarray(np.minimum(self.scale / np.sqrt(chance), LARGEST_RATE))
 
 
 @storable
 @dataclass(frozen=True, eq=False)
 class TargetWeights:
-    """w_x in (0, 1], in proportion to how much more often x is among the entries aimed at than among those held out.
+    """w_x = 1 / pi_x, with pi_x = q p / (1 - (1 - q) p) the chance that a cell outside training is held out.
 
-    With p_x the chance that x is observed and q the share of observed cells held out, a cell that was not used in
-    training is held out with probability q p / (1 - (1 - q) p). Hence, up to a factor,
+    p_x is the chance that x is observed and q_x that it is then held out. Calibration cells with these weights stand
+    for all cells outside training. w = 1 where the promise is about cells drawn like the observed ones.
 
-        all cells not used in training       w = (1 - (1 - q) p) / p
-        of these, the ones never observed    w = (1 - p) / p
-
-    clipped at ``largest`` and divided by it; 1 for entries drawn like the observed ones.
+    Attributes
+    ----------
+    aim : the cells that a promise is about.
+    propensity : p as modelled or given, which q follows; None for cells drawn like the observed ones.
+    rate : q as a function of p.
+    calibrated : p corrected by what was held out, or None to take it as it is.
+    misfit : how far the modelled p is from what was observed.
 
     Examples
     --------
     >>> import numpy as np
-    >>> propensity = GivenPropensity(np.array([[0.8, 0.2], [0.8, 0.2]]))
-    >>> weights = TargetWeights.of("unobserved", propensity, 0.2, Observations([0, 1], [0, 1], [1.0, 2.0]))
-    >>> weights.at([0, 0], [0, 1])
-    array([0.0625, 1.    ])
+    >>> from surefill.guarantee.propensity import GivenPropensity
+    >>> given = GivenPropensity(np.array([[0.64, 0.04]]))
+    >>> TargetWeights("unobserved", given, HeldOutRate(0.1)).at([0, 0], [0, 1]).round(2)
+    array([ 5.5, 49. ])
     """
 
     aim: Aim
-    held_out_share: float
-    propensity: Propensity | None
-    largest: float
-
-    @classmethod
-    def of(cls, aim: Aim, propensity: Propensity | None, held_out_share: float, train: Observations) -> TargetWeights:
-        """Weights clipped at their largest over the training cells, or at 20 times their median there, if less."""
-        if propensity is None:
-            return cls(aim, held_out_share, None, 1.0)
-        raw = cls(aim, held_out_share, propensity, np.inf)._raw(train.rows, train.cols)
-        median = float(np.median(raw))
-        if median <= 0:
-            raise InputError(
-                "most observed entries have propensity 1, so none like them is unobserved; use aim='all' or 'observed'."
-            )
-        return cls(aim, held_out_share, propensity, min(CLIP * median, float(raw.max())))
+    propensity: Propensity | None = None
+    rate: HeldOutRate | None = None
+    calibrated: CalibratedPropensity | None = None
+    misfit: PropensityMisfit | None = None
 
     def at(self, rows: ArrayLike, cols: ArrayLike) -> Array:
         """Weights at the cells (rows[t], cols[t])."""
-        if self.propensity is None:
+        if self.propensity is None or self.rate is None:
             return np.ones(np.asarray(rows).shape)
-        return np.minimum(self._raw(rows, cols) / self.largest, 1.0)
+        modelled = self.propensity.at(rows, cols)
+        p = modelled if self.calibrated is None else self.calibrated.corrected(modelled)
+        q = self.rate.at(modelled)
+        return np.asarray((1 - (1 - q) * p) / (q * p))
 
-    def _raw(self, rows: ArrayLike, cols: ArrayLike) -> Array:
-        assert self.propensity is not None
-        p = self.propensity.at(rows, cols)
-        left_out = (1 - self.held_out_share) if self.aim == "all" else 1.0
-        return np.asarray((1 - left_out * p) / p)
+    @property
+    def leaves_out_calibration(self) -> bool:
+        """Whether the promise is about cells never observed."""
+        return self.aim == "unobserved"

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from surefill.guarantee.plan import SelectionPlan
-from surefill.guarantee.selection import Guarantee, Selection
-from surefill.guarantee.target_weights import MarginalPropensity, TargetWeights
+from surefill.guarantee.propensity import GivenPropensity, PropensityFunction
+from surefill.guarantee.selection import Selection, survived_sensitivity
+from surefill.guarantee.target_weights import TargetWeights
+from surefill.guarantee.tested_sets import Calibration
 from surefill.losses import BoundedLoss
+from surefill.registry import storable
 
 ASKED_LATER = (
     " This holds for a tolerance settled without looking at the calibration entries; it does not for one picked "
@@ -22,70 +25,114 @@ SEEN_BEFORE = (
 """Why nothing is promised of predictions that were made elsewhere."""
 
 TARGETS = {
-    "observed": "entries drawn like the observed ones",
-    "unobserved": "all entries that were not observed",
-    "all": "all entries that the model was not fitted on",
+    "observed": "kept cells drawn like the observed ones, in proportion to their chances of being observed",
+    "unobserved": "filled cells: those kept that were not observed, each counted once",
+    "all": "kept cells that the model was not fitted on, each counted once",
 }
 """What each aim is about."""
+
+
+@storable
+@dataclass(frozen=True)
+class Guarantee:
+    """What is promised about the kept set, over which cells, and what is not.
+
+    ``sensitivity`` is G: the promise holds as long as no cell is more than G times as likely, or unlikely, to be seen
+    because of its value; None where nothing is promised, or where being seen plays no part in it. ``withheld`` says why
+    nothing is promised although something is kept; it is empty where nothing stands in the way.
+
+    Examples
+    --------
+    >>> import surefill as sf
+    >>> sim = sf.datasets.make_low_rank((60, 50), rank=2, n_draws=2000, noise=0.1, random_state=0)
+    >>> completer = sf.PartialCompleter(tolerance=0.05, confidence="posterior").fit(sim.observations)
+    >>> guarantee = completer.result_.guarantee
+    >>> guarantee.promised, guarantee.delta, guarantee.sensitivity >= 1
+    (True, 0.05, True)
+    """
+
+    promised: bool
+    delta: float
+    sentence: str
+    holds_over: str
+    not_promised: str
+    sensitivity: float | None = None
+    withheld: str = ""
 
 
 def state_guarantee(
     plan: SelectionPlan,
     selection: Selection,
+    calibration: Calibration,
     weights: TargetWeights,
     loss: BoundedLoss,
     asked_later: bool = False,
     withheld: str = "",
 ) -> Guarantee:
-    """What :func:`surefill.guarantee.selection.select` shows, over which entries, under which conditions.
+    """What :func:`surefill.guarantee.selection.select` shows, over which cells, under which conditions.
 
-    ``withheld`` is why nothing can be promised, whatever the calibration entries show, and else empty.
-    ``asked_later`` says that the tolerance was given after the calibration entries had been looked at.
+    ``asked_later`` says that the tolerance was given after the calibration entries had been looked at; ``withheld`` is
+    why nothing can be promised, whatever these show, and else empty.
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from surefill.data import BoundsSource
-    >>> from surefill.guarantee import Calibration, select
-    >>> from surefill.losses import SquaredError
-    >>> plan = SelectionPlan(
-    ...     tolerance=0.5, delta=0.1, largest_loss=4.0, floor=0.2, n_calibration=200, n_observed=1000,
-    ...     reference=np.linspace(0.1, 1.0, 800), reference_share=1.0,
-    ... )
-    >>> rng = np.random.default_rng(0)
-    >>> risk = rng.uniform(0.1, 1.0, 200)
-    >>> calibration = Calibration(risk, np.ones(200), np.minimum(risk * rng.chisquare(1, 200), 4.0), np.ones(200))
-    >>> weights = TargetWeights("observed", 0.2, None, 1.0)
-    >>> loss = BoundedLoss(SquaredError(), (-1.0, 1.0), BoundsSource.GIVEN, (-1.0, 1.0))
-    >>> state_guarantee(plan, select(plan, calibration), weights, loss).promised
+    >>> import surefill as sf
+    >>> sim = sf.datasets.make_low_rank((60, 50), rank=2, n_draws=2000, noise=0.1, random_state=0)
+    >>> result = sf.PartialCompleter(tolerance=0.05, confidence="posterior").fit(sim.observations).result_
+    >>> stated = state_guarantee(result.plan, result.selection, result.calibration, result.weights, result.loss)
+    >>> stated == result.guarantee
     True
     """
-    target = TARGETS[weights.aim]
+    if selection.empty or withheld:
+        why = f", for nothing is kept. {selection.sentence}" if selection.empty else f" of what is kept: {withheld}"
+        sentence = f"Nothing is promised{why}"
+        holds_over = _holds_over(weights, loss, None)
+        return Guarantee(False, plan.delta, sentence, holds_over, _not_promised(weights), withheld=withheld)
+    survives = None if weights.propensity is None else survived_sensitivity(plan, calibration, selection)
     clipping = f"{loss.clipping} " if loss.clipping else ""
+    sentence = (
+        f"With probability at least {1 - plan.delta:g} over which cells were observed and held out, the "
+        f"{loss.loss.mean_name} over the {_cells(selection, weights)} is at most {plan.tolerance:.4g}. {clipping}"
+        "No refitting followed: the values, risks and confidences given are those of the model that was tested."
+    ) + (ASKED_LATER if asked_later else "")
+    return Guarantee(
+        True, plan.delta, sentence, _holds_over(weights, loss, survives), _not_promised(weights), survives
+    )  # fmt: skip
+
+
+def _cells(selection: Selection, weights: TargetWeights) -> str:
+    """The cells that the promise is about, with their number where that is of filled cells."""
+    if weights.aim != "unobserved" or selection.n_filled is None:
+        return TARGETS[weights.aim]
+    return f"{counted(selection.n_filled)} {TARGETS[weights.aim].replace(':', ' (', 1).replace(' ( ', ' (')})"
+
+
+def counted(number: float) -> str:
+    """A count, or about how many where it was found on a sample.
+
+    >>> counted(1234.0), counted(1234567.8)
+    ('1,234', 'about 1,230,000')
+    """
+    if float(number).is_integer() and number < 1e6:
+        return f"{number:,.0f}"
+    return f"about {float(f'{number:.3g}'):,.0f}"
+
+
+def _holds_over(weights: TargetWeights, loss: BoundedLoss, survives: float | None) -> str:
     condition = f" and {loss.condition}" if loss.condition else ""
-    if selection.empty:
-        sentence = f"Nothing is promised, for nothing is kept. {selection.sentence}"
-    elif withheld:
-        sentence = f"Nothing is promised of what is kept: {withheld}"
-    else:
-        sentence = (
-            f"With probability at least {1 - plan.delta:g} over the draw of the {plan.n_calibration:,} calibration "
-            f"entries, the {loss.loss.mean_name} of the kept set is at most {plan.tolerance:.4g}. {clipping}No "
-            "refitting followed: the values, risks and confidences given are those of the model that was tested."
-        ) + (ASKED_LATER if asked_later else "")
-    holds_over = (
-        f"It holds over {target}, restricted to the kept set, each cell counted once, if cells are observed "
-        f"independently of one another{condition}."
-    )
-    if weights.propensity is not None:
-        estimated = isinstance(weights.propensity, MarginalPropensity)
-        source = "estimated from how often each row and column is observed" if estimated else "as given"
-        holds_over += (
-            f" It rests on the chances of being observed {source}; entries so rare that their weight exceeds "
-            f"{weights.largest:.3g} count with that weight only."
+    text = f"It is about {TARGETS[weights.aim]}, if cells are observed independently of one another{condition}."
+    if weights.propensity is None:
+        return text
+    given = isinstance(weights.propensity, GivenPropensity | PropensityFunction)
+    text += f" Chances of being observed, by which cells are weighted, are {'as given' if given else 'modelled'}."
+    if weights.misfit is not None:
+        text += f" {weights.misfit.sentence}"
+    if survives is not None:
+        text += (
+            f" It holds as long as no cell is more than {survives:.3g} times as likely, or unlikely, to be seen "
+            "because of its value."
         )
-    promised = not (selection.empty or withheld)
-    return Guarantee(promised, plan.delta, sentence, holds_over, _not_promised(weights), withheld)
+    return text
 
 
 def withdraw_guarantee(guarantee: Guarantee, n_added: int) -> Guarantee:
@@ -108,8 +155,8 @@ def withdraw_guarantee(guarantee: Guarantee, n_added: int) -> Guarantee:
 
 def _not_promised(weights: TargetWeights) -> str:
     elsewhere = (
-        "Nothing is promised about entries that are drawn differently, such as those never observed at all; confidence "
-        "keeps out what the observations do not support. "
+        "Nothing is promised about the cells that are filled, which are seldom like those observed: "
+        "aim='unobserved' is about them. "
         if weights.aim == "observed"
         else ""
     )

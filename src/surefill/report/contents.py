@@ -130,7 +130,7 @@ def gather(completer: PartialCompleter) -> ReportContents:
         guarantee=result.guarantee,
         certificate=result.certificate,
         curve=risk_coverage(result),
-        outcomes=outcomes_by_tolerance(result, answer),
+        outcomes=outcomes_by_tolerance(result, answer, *cells),
         overall_error=calibration.mean_loss(everything),
         deciles=calibration_by_decile(calibration.loss, calibration.risk, min(N_GROUPS, len(calibration))),
         heat_map=draw_heat_map(result, seen, *order),

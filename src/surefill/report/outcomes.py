@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from surefill.arrays import Array
+from surefill.arrays import Array, Indices
 from surefill.data import Observations
 from surefill.estimators import Answer, PartialCompletion
-from surefill.guarantee import Selection
-from surefill.guarantee.plan import within
+from surefill.guarantee import Selection, select
+from surefill.guarantee.plan import exposure, within
 from surefill.metrics import RiskCoverageCurve
 
 MOST_OTHERS, FEWEST_OTHERS = 200, 8
@@ -92,21 +92,37 @@ def risk_coverage(result: PartialCompletion) -> RiskCoverageCurve:
     One point for each threshold of the plan that keeps an entry.
     """
     plan, seen = result.plan, result.calibration
-    kept = [within(seen.risk, seen.confidence, threshold, plan.floor) for threshold in plan.thresholds]
+    exposed, sets = seen.exposure(plan.tolerance), plan.sets
+    kept = [
+        within(seen.risk, seen.confidence, threshold, plan.floor, exposed, sets.most_exposure)
+        for threshold in sets.thresholds
+    ]
     kept = [each for each in kept if each.any()]
     share = [float(np.average(each, weights=seen.weight)) for each in kept]
     return RiskCoverageCurve(np.array(share), np.array([seen.mean_loss(each) for each in kept]))
 
 
-def outcomes_by_tolerance(result: PartialCompletion, drawn: Answer) -> tuple[ToleranceOutcome, ...]:
+def outcomes_by_tolerance(
+    result: PartialCompletion, drawn: Answer, rows: Indices, cols: Indices
+) -> tuple[ToleranceOutcome, ...]:
     """What each of some 60 tolerances in rising order would keep, the one asked for among them.
 
-    ``drawn`` is what is said of cells drawn from the whole matrix. The tolerances run from where nothing
-    can be promised to where more of it keeps no more.
+    ``drawn`` is what is said of the cells (rows[t], cols[t]), drawn from the whole matrix. The tolerances run from
+    where nothing can be promised to where more of it keeps no more.
     """
-    chosen = [result.at_tolerance(tolerance).selection for tolerance in _tolerances(result)]
+    chosen = [_selected(result, tolerance) for tolerance in _tolerances(result)]
     chosen = sorted([*chosen, result.selection], key=lambda selection: selection.tolerance)
-    return tuple(ToleranceOutcome(each, float(each.keeps(drawn.risk, drawn.confidence).mean())) for each in chosen)
+    weight, largest = result.weights.at(rows, cols), result.loss.largest_at(drawn.value)
+    return tuple(
+        ToleranceOutcome(
+            each, float(each.keeps(drawn.risk, drawn.confidence, exposure(weight, largest, each.tolerance)).mean())
+        )
+        for each in chosen
+    )
+
+
+def _selected(result: PartialCompletion, tolerance: float) -> Selection:
+    return select(result.plan.at_tolerance(tolerance), result.calibration, advise=False)
 
 
 def _tolerances(result: PartialCompletion) -> list[float]:
@@ -115,7 +131,7 @@ def _tolerances(result: PartialCompletion) -> list[float]:
     errors = risk_coverage(result).risk
     least = max(LEAST_TOLERANCE * largest, float(errors.min(initial=largest)) / 2)
     coarse = np.geomspace(min(least, asked / 2, largest / 2), largest, COARSE)
-    shares = np.array([result.at_tolerance(float(tolerance)).selection.held_out_share for tolerance in coarse])
+    shares = np.array([_selected(result, float(tolerance)).held_out_share for tolerance in coarse])
     first = int(np.argmax(shares > 0))
     last = int(np.argmax(shares >= shares.max())) if shares.max() > 0 else COARSE - 1
     low, high = coarse[max(0, first - 1)], coarse[min(last + 1, COARSE - 1)]

@@ -132,7 +132,11 @@ class CalibratedPropensity:
 
     def at(self, rows: ArrayLike, cols: ArrayLike) -> Array:
         """Probabilities at the cells (rows[t], cols[t])."""
-        odds = _logits(self.propensity.at(rows, cols))
+        return self.corrected(self.propensity.at(rows, cols))
+
+    def corrected(self, modelled: Array) -> Array:
+        """p' where the model says p."""
+        odds = _logits(modelled)
         return np.asarray(np.minimum(expit(odds + np.interp(odds, self.knots, self.shifts)), MOST_LIKELY))
 
 

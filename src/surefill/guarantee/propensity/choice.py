@@ -137,14 +137,16 @@ def _coefficients(unseen: Contrast, features: Array) -> Array:
     return solution
 
 
-def choose_propensity(given: Any, aim: Aim, train: Observations, held_out_share: float) -> Propensity | None:
-    """What the user gave for P(observed), or the marginal model of the training cells where the aim needs one.
+def choose_propensity(
+    given: Any, aim: Aim, locations: Observations, share: float, random_state: int = 0
+) -> Propensity | None:
+    """What the user gave for P(observed), or a model of a ``share`` of the locations where the aim needs one.
 
     Examples
     --------
     >>> import numpy as np
     >>> seen = Observations([0, 0, 1], [0, 1, 1], [1.0, 2.0, 3.0])
-    >>> choose_propensity(np.full((2, 2), 0.5), "unobserved", seen, 0.2).at([0], [1])
+    >>> choose_propensity(np.full((2, 2), 0.5), "unobserved", seen, 0.5).at([0], [1])
     array([0.5])
     """
     if aim == "observed":
@@ -154,12 +156,12 @@ def choose_propensity(given: Any, aim: Aim, train: Observations, held_out_share:
             )
         return None
     if given is None:
-        return MarginalPropensity.of(train, 1 - held_out_share)
+        return fit_propensity(locations, share, random_state)
     if callable(given):
         return PropensityFunction(given)
     matrix = np.asarray(given, dtype=np.float64)
-    if matrix.shape != train.shape:
-        expected = f"None, a function of rows and columns, or an array of shape {train.shape}"
+    if matrix.shape != locations.shape:
+        expected = f"None, a function of rows and columns, or an array of shape {locations.shape}"
         raise InputError(
             f"The 'propensity' parameter of PartialCompleter must be {expected}. Got shape {matrix.shape}."
         )
