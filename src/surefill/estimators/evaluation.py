@@ -188,10 +188,11 @@ def baselines_at(result: PartialCompletion, rows: ArrayLike, cols: ArrayLike) ->
     """What other ways to choose a set keep of some cells, by the same risks, floor, weights and calibration cells."""
     seen, floor = result.calibration, result.selection.floor
     answer = result.answer(rows, cols)
+    observed = 1.0 if result.weights.leaves_out_calibration else 0.0  # 1 / pi stands for itself and 1 / pi - 1 others
     tested, supported = (within(0.0, confidence, 0.0, floor) for confidence in (seen.confidence, answer.confidence))
     found = compare_baselines(
-        HeldOut(seen.risk[tested], seen.loss[tested], seen.weight[tested]),
-        Candidates(answer.risk[supported], result.weights.at(rows, cols)[supported]),
+        HeldOut(seen.risk[tested], seen.loss[tested], seen.weight[tested] - observed),
+        Candidates(answer.risk[supported], result.weights.at(rows, cols)[supported] - observed),
         tolerance=result.plan.tolerance,
         delta=result.plan.delta,
         largest_loss=result.plan.largest_loss,

@@ -280,7 +280,7 @@ class PartialCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
         cells = None if candidates is None else Cells(*self._cells(*candidates))
         ids = None if rows is None else self._row_indices(rows)
         seen = self.observations_
-        drawn = seen.select(training_cells(seen, self.asked_, self.random_state) & ~self.asked_)
+        drawn = seen.select(self._training & ~self.asked_)
         found = suggest(result, seen, drawn, int(n), cells, ids, strategy, self.random_state)
         return tuple(found) if return_utilities else (found.rows, found.cols)
 
@@ -305,10 +305,8 @@ class PartialCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
         new = Observations(i, j, values, before.shape, before.bounds if given else None)
         both = joined(before, new)
         asked = np.append(self.asked_, np.ones(len(new), dtype=bool))
-        training = np.ones(len(both), dtype=bool)
-        training[both.find(*result.calibration_cells)] = False
-        self.result_ = observe(result, both.select(training), new)
         self.observations_, self.asked_ = both, asked
+        self.result_ = observe(result, both.select(self._training), new)
         return self
 
     def refit(self) -> Self:
@@ -335,6 +333,13 @@ class PartialCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
         from surefill.estimators.storage import save
 
         save(self, path)
+
+    @property
+    def _training(self) -> NDArray[np.bool_]:
+        """Which observations the model was fitted on: all but the calibration entries."""
+        training = np.ones(len(self.observations_), dtype=bool)
+        training[self.observations_.find(*self.result_.calibration_cells)] = False
+        return training
 
     def _fitted(self) -> PartialCompletion:
         check_is_fitted(self)
