@@ -26,9 +26,9 @@ class Table:
 
 
 def jester(rng):
-    """1,000 of the people who rated all jokes."""
+    """3,000 of the people who rated all jokes."""
     values = _jester()
-    return _with_residual(values[rng.choice(len(values), 1000, replace=False)], (-10, 10))
+    return _with_residual(values[rng.choice(len(values), 3000, replace=False)], (-10, 10))
 
 
 def digits(rng):
@@ -57,7 +57,7 @@ def rank_3(rng, shape=(600, 300)):
     return Table(values, (-4, 4), np.abs(values - mean))
 
 
-def long_tailed(rng, shape=(400, 1200)):
+def long_tailed(rng, shape=(800, 1600)):
     """Stars from 1 to 5, rank 2; columns further down the list are worse liked and noisier. They stay in order."""
     place = np.linspace(0, 1, shape[1])
     mean = 3.6 - 0.8 * place + 0.7 * _low_rank(rng, shape, rank=2)

@@ -18,6 +18,9 @@ SHARES = (0.0, 0.25, 0.5)
 MOST_TIMES = 1000.0
 """Who would need more than a thousand times the observations is told that the table is too noisy."""
 
+STEP = 1.2
+"""Numbers of observations are tried a fifth apart."""
+
 CLOSE = 1.02
 """Tolerances are advised to within 2%."""
 
@@ -200,14 +203,12 @@ def _needed_observations(
 
 
 def _least_factor(plan: SelectionPlan, calibration: Calibration, errors: float) -> float | None:
-    """The least factor by which there would have to be more cells; None where a thousand times as many do not do."""
-    low, high = 1.0, MOST_TIMES
-    if not _enough(plan, calibration, high, errors):
-        return None
-    while high > 1.05 * low:
-        middle = float(np.sqrt(low * high))
-        low, high = (low, middle) if _enough(plan, calibration, middle, errors) else (middle, high)
-    return high
+    """The least factor by which there would have to be more cells; None where a thousand times as many do not do.
+
+    Tried one after the other: with too many, hardly a cell would be left to promise about.
+    """
+    factors = STEP ** np.arange(1, int(np.log(MOST_TIMES) / np.log(STEP)) + 1)
+    return next((float(factor) for factor in factors if _enough(plan, calibration, factor, errors)), None)
 
 
 def _enough(plan: SelectionPlan, calibration: Calibration, factor: float, errors: float) -> bool:
@@ -221,8 +222,8 @@ def _enough(plan: SelectionPlan, calibration: Calibration, factor: float, errors
     if plan.population.n_missing is None:
         grown, weight = replace(plan, population=replace(cells, count=cells.count * factor)), calibration.weight
     else:
-        grown = replace(plan, population=replace(cells, weight=np.maximum(cells.weight / factor, 1.0)))
-        weight = np.maximum(calibration.weight / factor, 1.0)
+        grown = replace(plan, population=replace(cells, weight=cells.weight / factor))
+        weight = calibration.weight / factor
     tested = TestedSets.of(grown, replace(calibration, weight=weight))
     if len(tested.loss) == 0:
         return False
