@@ -55,11 +55,13 @@ class Setting:
     exponent: float
     factor: float = 1.0
     direction: str = "liked"
+    sensitivity: float = 1.0
 
     @property
     def name(self):
         leaning = "" if self.factor == 1 else f", {self.direction} x{self.factor:g}"
-        return f"{self.table} {self.share:.0%} ^{self.exponent:g}{leaning}"
+        asked = "" if self.sensitivity == 1 else f", G {self.sensitivity:g}"
+        return f"{self.table} {self.share:.0%} ^{self.exponent:g}{leaning}{asked}"
 
 
 KNOWN = [
@@ -93,8 +95,8 @@ def run_draw(setting: Setting, seed: int) -> dict:
     rows, cols = np.nonzero(seen)
     variance = float(table.values.var())
     observations = Observations(rows, cols, table.values[seen], seen.shape, table.bounds)
-    completer = PartialCompleter(TOLERANCES[0] * variance, DELTA, aim="unobserved", random_state=seed)
-    result = completer.fit(observations).result_
+    asked = {"sensitivity": setting.sensitivity, "random_state": seed}
+    result = PartialCompleter(TOLERANCES[0] * variance, DELTA, **asked).fit(observations).result_
     i, j = np.nonzero(~seen)
     found = [score(result.at_tolerance(part * variance), i, j, table.values[i, j]) for part in TOLERANCES]
     return {"setting": setting.name, "seed": seed, "seen": len(rows), "at": dict(zip(TOLERANCES, found, strict=True))}
@@ -114,6 +116,7 @@ def score(result, i, j, truth):
         ]
     return {
         "promised": bool(result.guarantee.promised),
+        "survives": result.guarantee.sensitivity,
         "filled": float(answer.keep.mean()),
         "error": relative_error(loss, answer.keep, tolerance),
         "oracle": oracle(answer.risk, loss, supported, tolerance),
