@@ -22,6 +22,7 @@ from surefill.errors import InputError
 from surefill.estimators import PartialCompleter, PartialCompletion, iterate_table, load
 from surefill.estimators.evaluation import Evaluation, evaluate_folds
 from surefill.estimators.long_table import BLOCK_CELLS, Entries
+from surefill.guarantee.propensity import Aim
 from surefill.io import ReadOptions, write_table
 from surefill.io.files import check_folder, replacing
 from surefill.io.writers import check_table_target
@@ -55,7 +56,12 @@ class CompletedFile:
     bounds, bounds_from, about_bounds : the range of values, how it is known ("given", "scale", "seen"), one sentence.
     loss : what the tolerance is about, such as "mean squared error".
     kept_share : share of all cells that are kept, estimated where there are many.
+    aim : cells that the promise is about: "unobserved" (those filled), "all" or "observed".
     filled_cells : missing cells that are kept, counted while writing.
+    n_filled : the same as the promise counts them, on a sample of the cells where there are many; None where the
+        promise is not about filled cells, or there is none.
+    sensitivity : the factor by which values may change the odds of being observed without breaking the promise; None
+        where nothing is promised, or where these odds play no part in it.
     held_out_error : that of the kept calibration entries; None where none are kept.
     held_out_entries : how many calibration entries there were.
     limited_by : what keeps the kept set from being larger: "tolerance", "support" or "calibration".
@@ -89,6 +95,9 @@ class CompletedFile:
     loss: str
     tolerance: float
     delta: float
+    aim: str
+    n_filled: float | None
+    sensitivity: float | None
     kept_share: float
     held_out_error: float | None
     held_out_entries: int
@@ -134,6 +143,8 @@ def complete_file(
     completion: Any = "auto",
     confidence: Any = "auto",
     loss: Any = "squared",
+    aim: Aim = "unobserved",
+    sensitivity: float = 1.0,
     random_state: int = 0,
     entries: Entries = "kept",
     model: str | Path | None = None,
@@ -147,7 +158,8 @@ def complete_file(
     ----------
     output : the table to write; its suffix says how, see :func:`surefill.io.write_table`.
     read : how ``file`` is read; guessed where None.
-    tolerance, delta, completion, confidence, loss, random_state : see :class:`surefill.PartialCompleter`.
+    tolerance, delta, completion, confidence, loss, aim, sensitivity, random_state : those of
+        :class:`surefill.PartialCompleter`.
     entries : cells to write: "kept" and observed ones, all "missing" ones, or "all".
     model : where to save the fitted completer as well, for :func:`surefill.load`.
     report : where to write a page for the browser as well.
@@ -180,6 +192,8 @@ def complete_file(
         completion=completion,
         confidence=confidence,
         loss=loss,
+        aim=aim,
+        sensitivity=sensitivity,
         random_state=random_state,
         progress=progress,
     )
@@ -279,6 +293,9 @@ def _summary(result: PartialCompletion, observations: Observations, **written: A
         loss=result.loss.loss.mean_name,
         tolerance=result.selection.tolerance,
         delta=result.guarantee.delta,
+        aim=result.weights.aim,
+        n_filled=result.selection.n_filled if result.guarantee.promised else None,
+        sensitivity=result.guarantee.sensitivity,
         kept_share=result.kept_share(),
         held_out_error=result.selection.held_out_error,
         held_out_entries=result.selection.n_held_out,

@@ -295,7 +295,9 @@ def test_a_billion_by_a_billion_is_no_trouble():
     rng = np.random.default_rng(0)
     i, j = (rng.choice(rng.integers(10**9, size=40), 600) for _ in range(2))
     seen = Observations(i, j, rng.normal(size=600), shape=(10**9, 10**9))
-    completer = PartialCompleter(tolerance=5.0).fit(seen)
+    with pytest.raises(InputError, match=r"2,000,000,000. Leave out those without observations, .* aim='observed'"):
+        PartialCompleter(tolerance=5.0).fit(seen)
+    completer = PartialCompleter(tolerance=5.0, aim="observed").fit(seen)
     assert completer.predict(seen.rows, seen.cols).shape == seen.values.shape
     with pytest.raises(InputError, match="too long to list"):
         next(iterate_table(completer))

@@ -175,6 +175,15 @@ def test_levels_add_up_to_delta_and_bets_leave_capital_whatever_is_lost(n, toler
     assert (plan.sets.bets * G * (plan.largest_loss - tolerance) < 1).all()
 
 
+def test_filled_cells_are_tested_with_one_mixture_of_bets_and_others_with_each_set_s_own():
+    risk = np.linspace(0.01, 1.0, 20_000)
+    cells = Population.of(risk, np.full(20_000, 2.0), np.ones(20_000), 1.0, np.ones(20_000, dtype=bool), 20_000.0)
+    filled, other = (SelectionPlan(0.6, 0.1, 0.0, 999, 999, cells, SQUARED, 1.0, out) for out in (True, False))
+    assert len(np.unique(other.stakes[np.argmax(other.levels > 0) :], axis=0)) > 1
+    assert len(np.unique(filled.stakes, axis=0)) == 1
+    assert ((filled.stakes[-1] > 0) == (other.stakes[np.argmax(other.levels > 0) :] > 0).any(axis=0)).all()
+
+
 def filled_world(rng, size=20_000, sharpness=1.0):
     """Chances of being held out by a power law, risks that grow where cells are rare, squared normal errors."""
     chance = np.minimum(0.03 * rng.pareto(1.2, size) + 0.03, 0.5)

@@ -102,7 +102,7 @@ def test_the_slider_moves_by_keyboard(browser, report, uneven):
     assert slider.get_attribute("aria-valuetext").startswith(f"{moved[0]}: keeps {moved[1]}")
     slider.send_keys(Keys.HOME)
     assert readings(browser)[4] == "✗ Not promised"
-    assert "too few to promise" in readings(browser)[5]
+    assert "calibration entries do not allow to promise" in readings(browser)[5]
     browser.find_element(By.ID, "reset").click()
     assert readings(browser) == asked
 

@@ -10,6 +10,7 @@ import click
 
 from surefill.cli.options import (
     PATH,
+    aim_options,
     as_read_options,
     command_line,
     described,
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
 @click.command(short_help="Fill the trusted part of a table of observations.")
 @click.argument("file", type=PATH)
 @click.option("-o", "--output", type=PATH, required=True, help="Where to write: .csv, .tsv, .csv.gz or .parquet.")
-@promise_options("Largest mean squared error, or mean of another --loss, on the kept entries, in the data's own units.")
+@promise_options("Largest mean squared error, or mean of another --loss, on the filled cells, in the data's own units.")
+@aim_options()
 @reading_options()
 @click.option(
     "--completion",
@@ -69,15 +71,17 @@ def complete(
 
     FILE has one observation per line: a row id, a column id and a value (csv, tsv, MovieLens .dat, parquet; text
     may be gzipped). The output has its row, column and value columns, and beside them confidence, risk (expected
-    squared error), keep and observed. What is promised about the kept entries is printed: their mean squared error is
-    at most the tolerance, with probability 1 - delta, over entries drawn like the observed ones. A fifth of FILE, a
-    tenth where it is long, is not learnt from but used to make sure of that.
+    squared error), keep and observed. What is promised about the filled cells, kept but not in FILE, is printed: their
+    mean squared error, each cell counted once, is at most the tolerance, with probability 1 - delta. A fifth of FILE, a
+    tenth where it is long, is not learnt from but used to make sure of that; its cells are weighted by how rarely cells
+    like them are observed, so that they stand for those that were not.
 
     \b
     Examples:
       surefill complete ratings.csv -o filled.csv
       surefill complete ratings.csv -o filled.parquet --tolerance 0.5 --bounds 1 5
       surefill complete u.data -o all.csv.gz --entries all --no-header --row 0 --col 1 --value 2
+      surefill complete ratings.csv -o filled.csv --sensitivity 1.5
       surefill complete ratings.csv -o filled.csv --report report.html
       surefill complete ratings.csv -o filled.csv --json | jq .filled_cells
     """
@@ -93,6 +97,8 @@ def complete(
             completion=options["completion"],
             confidence=options["confidence"],
             loss=options["loss"],
+            aim=options["aim"],
+            sensitivity=options["sensitivity"],
             random_state=options["seed"],
             entries=entries,
             model=model,
@@ -118,15 +124,18 @@ def describe(done: CompletedFile) -> str:
     if done.cells_with_differing_repeats:
         count = done.cells_with_differing_repeats
         lines.append(f"{count:,} cells were seen more than once with different values; their means were used.")
-    lines += [
-        f"Filled {done.filled_cells:,} of {done.missing_cells:,} missing cells ({done.filled_share:.1%}) at tolerance "
-        f"{done.tolerance:.4g}.",
-        done.selection,
-        f"Confidence ({done.confidence_standing}): {done.certificate}",
-    ]
+    lines += [done.selection, f"Confidence ({done.confidence_standing}): {done.certificate}", _filled(done)]
     if done.promised:
         lines.append(f"Guarantee: {done.guarantee} {done.holds_over} {done.not_promised}")
     lines.append(f"Wrote {done.lines:,} lines to {done.output}.")
     if done.report is not None:
         lines.append(f"The report is {done.report}: open it in a browser.")
     return "\n".join(lines)
+
+
+def _filled(done: CompletedFile) -> str:
+    """How many cells were filled, and whether the promise that is printed next is about these."""
+    count = f"Filled {done.filled_cells:,} of {done.missing_cells:,} missing cells ({done.filled_share:.1%})"
+    if done.promised and done.n_filled is None:
+        return f"{count}; what is promised is not about these alone, which --aim unobserved asks for."
+    return f"{count} at tolerance {done.tolerance:.4g}."

@@ -40,8 +40,9 @@ def evaluate(file: Path, by: str, only: tuple[int, ...], output: Path | None, as
     Every order ranks the same predictions. The table has, for each, the mean loss of the tenth and the half
     that it trusts most, the area under its risk-coverage curve (0 for the order by the errors themselves, 1 for a
     random one), and the share of entries that it could keep at the tolerance if it knew where to stop. Below it is what
-    was promised without knowing, and what came of it; and what other ways to choose the kept set would keep, in the
-    same order of risks. Some make the same promise, some a weaker one.
+    was promised, without knowing, of the cells that would be filled, and what came of it on those held out, which are
+    drawn like the observed ones and seldom like the filled; and what other ways to choose the kept set would keep of
+    the cells not observed, in the same order of risks. Some make the same promise, some a weaker one.
 
     \b
     Examples:
@@ -98,7 +99,10 @@ def describe(summary: dict[str, Any]) -> str:
     for fold in summary["promises"]:
         error = "none" if fold["error"] is None else f"{fold['error']:.4g}"
         promise = f"{summary['tolerance']:.4g} promised" if fold["promised"] else "nothing promised"
-        lines.append(f"Fold {fold['fold']}: {promise}, {fold['kept']:.1%} kept, {summary['loss']} {error}.")
+        lines.append(
+            f"Fold {fold['fold']}: {promise}{' of the cells filled' if fold['promised'] else ''}; of the cells held "
+            f"out {fold['kept']:.1%} kept, {summary['loss']} {error}."
+        )
     return "\n".join([*lines, "", *describe_ways(summary["ways"])])
 
 

@@ -126,6 +126,31 @@ def promise_options(tolerance: str) -> Callable[[Command], Command]:
     )
 
 
+def aim_options() -> Callable[[Command], Command]:
+    """Which cells the promise is about, and how much of a dependence on values it is to survive."""
+    return several(
+        click.option(
+            "--aim",
+            type=click.Choice(["unobserved", "all", "observed"]),
+            default="unobserved",
+            show_default=True,
+            help="Cells that the promise is about: 'unobserved', those that are filled, each counted once; 'all', kept "
+            "cells that were not learnt from, each counted once; 'observed', kept cells drawn like those in FILE, "
+            "which keeps more and says nothing of the cells that are filled.",
+        ),
+        click.option(
+            "--sensitivity",
+            type=click.FloatRange(min=1),
+            default=1.0,
+            show_default=True,
+            metavar="G",
+            help="Ask for a promise that holds even if values influence what is observed: if people rate what they "
+            "like up to twice as often as they would otherwise, 2. More is kept with 1, which takes values to play "
+            "no part beyond row and column; the G that the promise then survives is printed all the same.",
+        ),
+    )
+
+
 seed_option = click.option(
     "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Same seed, same result."
 )

@@ -86,7 +86,7 @@ def _held_out(
     if aim == "observed":
         choose_propensity(propensity, aim, observations, share, random_state)
         return split_entries(observations, share, random_state)[1], TargetWeights(aim)
-    first, second = split_entries(observations, LARGEST_RATE, random_state)
+    first, second = _halves(observations, random_state)
     model = choose_propensity(propensity, aim, first, LARGEST_RATE, random_state)
     assert model is not None
     rate = HeldOutRate.of(model.at(first.rows, first.cols), share)
@@ -94,6 +94,16 @@ def _held_out(
     calibrated = calibrate(model, first, second, LARGEST_RATE, random_state)
     weights = TargetWeights(aim, model, rate, calibrated if propensity is None else None, calibrated.misfit)
     return second.select(heads), weights
+
+
+def _halves(observations: Observations, random_state: int) -> tuple[Observations, Observations]:
+    """Two halves by a fair coin for each cell; the shorter has at least one."""
+    tossed = np.random.default_rng(random_state).random(len(observations))
+    second = tossed < LARGEST_RATE
+    if second.all() or not second.any():
+        second[np.argmin(tossed)] = True
+        second[np.argmax(tossed)] = False
+    return observations.select(~second), observations.select(second)
 
 
 def _coins(chances: Array, random_state: int) -> NDArray[np.bool_]:

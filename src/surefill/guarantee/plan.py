@@ -242,9 +242,17 @@ class SelectionPlan:
 
     @cached_property
     def stakes(self) -> Array:
-        """Sets x bets: on each set a third of the capital on its best bet, on twice and on half of it."""
+        """Sets x bets: on each set a third of the capital on its best bet, on twice and on half of it.
+
+        Which sets break the tolerance on the cells that are filled depends on which cells were held out. The first
+        that does stops a sequence of capitals which is a supermartingale for each bet, so that there one mixture of
+        bets serves all sets: each bet has a part in proportion to the largest it has on any.
+        """
         sets = self.sets
         places = np.clip(sets.best[:, None] + np.array([-1, 0, 1]), 0, len(sets.bets) - 1)
         stakes = np.zeros((len(sets.best), len(sets.bets)))
         np.add.at(stakes, (np.arange(len(sets.best))[:, None], places), 1 / places.shape[1])
+        if self.leaves_out_calibration and len(stakes) > 0:
+            shared = stakes[np.argmax(self.levels > 0) :].max(axis=0)
+            stakes[:] = shared / shared.sum()
         return stakes

@@ -38,7 +38,7 @@ class Selection:
         of the cells where the matrix is large; None where the promise is not about these.
     limited_by : what stopped the set from being larger.
     loss : what errors are measured by.
-    shortfall : where nothing is kept, what there was and what would do; else None.
+    shortfall : where nothing is kept, what there was and what would do, if advice was asked; else None.
 
     Examples
     --------
@@ -79,6 +79,11 @@ class Selection:
         """Why not more is kept, or why nothing is and what would help."""
         if self.shortfall is not None:
             return self.shortfall.sentence
+        if self.empty:
+            return (
+                f"the {self.n_held_out} calibration entries do not allow to promise {self.tolerance:.4g} with "
+                f"probability {1 - self.delta:g}."
+            )
         return f"What keeps it from being larger is {self.limited_by.value}."
 
     @property
@@ -124,7 +129,7 @@ def select(plan: SelectionPlan, calibration: Calibration, advise: bool = True) -
     tested = TestedSets.of(plan, calibration)
     rejected = tested.rejected(plan, plan.sensitivity)
     if rejected.size == 0:
-        return _nothing(plan, find_shortfall(plan, calibration, advise))
+        return _nothing(plan, len(calibration), find_shortfall(plan, calibration) if advise else None)
     last = int(rejected[-1])
     threshold, most = float(plan.sets.thresholds[last]), plan.sets.most_exposure
     exposed = calibration.exposure(plan.tolerance)
@@ -138,12 +143,13 @@ def select(plan: SelectionPlan, calibration: Calibration, advise: bool = True) -
     )  # fmt: skip
 
 
-def _nothing(plan: SelectionPlan, shortfall: Shortfall) -> Selection:
-    """The empty set, and what would help."""
-    filled, n = None if plan.population.n_missing is None else 0.0, shortfall.n_calibration
+def _nothing(plan: SelectionPlan, n: int, shortfall: Shortfall | None) -> Selection:
+    """The empty set, and what would help where that was asked."""
+    filled = None if plan.population.n_missing is None else 0.0
+    limit = Limit.TOLERANCE if shortfall is None else shortfall.limited_by
     return Selection(
         -np.inf, plan.floor, plan.sets.most_exposure, plan.tolerance, plan.delta, None, 0.0, n, filled,
-        plan.population.n_missing, shortfall.limited_by, plan.loss, shortfall,
+        plan.population.n_missing, limit, plan.loss, shortfall,
     )  # fmt: skip
 
 

@@ -67,7 +67,7 @@ class Shortfall:
     limited_by : what stands in the way.
     tolerance, delta, floor : what was asked, and the confidence that support asks for.
     n_calibration, n_supported : calibration entries, and those with that confidence.
-    best_error : least mean loss of any set that was considered; None where none holds an entry.
+    best_error : least mean loss of the sets from where testing starts; None where none holds an entry.
     reachable : tolerances that could be promised with what is there and what they would keep, in rising order.
     needed_observations : about how many observed cells would do; None where no number would.
     needed_range : one standard error less and more; the second None where it has no end.
@@ -138,19 +138,19 @@ class Shortfall:
         )
 
 
-def find_shortfall(plan: SelectionPlan, calibration: Calibration, advise: bool = True) -> Shortfall:
-    """What was missing for a plan that found nothing to keep; without advice no tolerances and numbers are tried."""
+def find_shortfall(plan: SelectionPlan, calibration: Calibration) -> Shortfall:
+    """What was missing for a plan that found nothing to keep."""
     tested = TestedSets.of(plan, calibration)
     n, supported = len(calibration), len(tested.loss)
     best, needed, within = None, None, None
     if tested.sizes.max(initial=0) == 0:
         limit, supported = Limit.SUPPORT, 0
     else:
-        best = float(tested.mean_losses().min())
-        needed, within = (None, None) if not advise else _needed_observations(plan, calibration)
+        best = float(tested.mean_losses(int(np.argmax(plan.levels > 0))).min())
+        needed, within = _needed_observations(plan, calibration)
         limit = Limit.TOLERANCE if needed is None else Limit.CALIBRATION
         limit = Limit.SUPPORT if supported < n / 10 else limit
-    reachable = () if supported == 0 or not advise else _reachable(plan, calibration)
+    reachable = () if supported == 0 else _reachable(plan, calibration)
     return Shortfall(
         limit,
         plan.tolerance,
@@ -172,6 +172,8 @@ def _reachable(plan: SelectionPlan, calibration: Calibration) -> tuple[Reachable
     found: dict[float, float] = {}
     low = plan.tolerance
     for share in SHARES:
+        if max(found.values(), default=0.0) > share:
+            continue
         high = plan.largest_loss / CLOSE
         if _kept_share(plan.at_tolerance(high), calibration) <= share:
             break

@@ -81,9 +81,10 @@ class TestedSets:
             return np.empty(0, dtype=np.int64)
         return rejected_sets(plan, self.log_capitals(plan, sensitivity))
 
-    def mean_losses(self) -> Array:
-        """Weighted mean loss of each set that holds an entry."""
-        sizes = self.sizes[self.sizes > 0]
+    def mean_losses(self, first: int = 0) -> Array:
+        """Weighted mean loss of each set from number ``first`` on that holds an entry; of the last where none does."""
+        sizes = self.sizes[np.minimum(first, np.argmax(self.sizes)) :]
+        sizes = sizes[sizes > 0]
         return np.asarray(np.cumsum(self.weight * self.loss)[sizes - 1] / np.cumsum(self.weight)[sizes - 1])
 
 

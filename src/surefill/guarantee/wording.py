@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 from surefill.guarantee.plan import SelectionPlan
@@ -37,9 +38,9 @@ TARGETS = {
 class Guarantee:
     """What is promised about the kept set, over which cells, and what is not.
 
-    ``sensitivity`` is G: the promise holds as long as no cell is more than G times as likely, or unlikely, to be seen
-    because of its value; None where nothing is promised, or where being seen plays no part in it. ``withheld`` says why
-    nothing is promised although something is kept; it is empty where nothing stands in the way.
+    ``sensitivity`` is G: the promise holds as long as the value of no cell raises or lowers its odds of being observed
+    by a factor of more than G; None where nothing is promised, or where being seen plays no part in it. ``withheld``
+    says why nothing is promised although something is kept; it is empty where nothing stands in the way.
 
     Examples
     --------
@@ -89,10 +90,11 @@ def state_guarantee(
         holds_over = _holds_over(weights, loss, None)
         return Guarantee(False, plan.delta, sentence, holds_over, _not_promised(weights), withheld=withheld)
     survives = None if weights.propensity is None else survived_sensitivity(plan, calibration, selection)
+    cells = _cells(selection, weights, exact=plan.population.count == 1)
     clipping = f"{loss.clipping} " if loss.clipping else ""
     sentence = (
         f"With probability at least {1 - plan.delta:g} over which cells were observed and held out, the "
-        f"{loss.loss.mean_name} over the {_cells(selection, weights)} is at most {plan.tolerance:.4g}. {clipping}"
+        f"{loss.loss.mean_name} over the {cells} is at most {plan.tolerance:.4g}. {clipping}"
         "No refitting followed: the values, risks and confidences given are those of the model that was tested."
     ) + (ASKED_LATER if asked_later else "")
     return Guarantee(
@@ -100,20 +102,20 @@ def state_guarantee(
     )  # fmt: skip
 
 
-def _cells(selection: Selection, weights: TargetWeights) -> str:
+def _cells(selection: Selection, weights: TargetWeights, exact: bool) -> str:
     """The cells that the promise is about, with their number where that is of filled cells."""
     if weights.aim != "unobserved" or selection.n_filled is None:
         return TARGETS[weights.aim]
-    return f"{counted(selection.n_filled)} {TARGETS[weights.aim].replace(':', ' (', 1).replace(' ( ', ' (')})"
+    return f"{counted(selection.n_filled, exact)} {TARGETS[weights.aim].replace(':', ' (', 1).replace(' ( ', ' (')})"
 
 
-def counted(number: float) -> str:
+def counted(number: float, exact: bool) -> str:
     """A count, or about how many where it was found on a sample.
 
-    >>> counted(1234.0), counted(1234567.8)
+    >>> counted(1234.0, exact=True), counted(1234567.8, exact=False)
     ('1,234', 'about 1,230,000')
     """
-    if float(number).is_integer() and number < 1e6:
+    if exact:
         return f"{number:,.0f}"
     return f"about {float(f'{number:.3g}'):,.0f}"
 
@@ -129,10 +131,19 @@ def _holds_over(weights: TargetWeights, loss: BoundedLoss, survives: float | Non
         text += f" {weights.misfit.sentence}"
     if survives is not None:
         text += (
-            f" It holds as long as no cell is more than {survives:.3g} times as likely, or unlikely, to be seen "
-            "because of its value."
+            " It holds as long as the value of no cell raises or lowers its odds of being observed by a factor of more "
+            f"than {floored(survives)}."
         )
     return text
+
+
+def floored(factor: float) -> str:
+    """A factor that a promise survives, to two decimals and never up: more is not promised.
+
+    >>> floored(1.369), floored(10.0)
+    ('1.36', '10')
+    """
+    return f"{math.floor(100 * factor) / 100:.4g}"
 
 
 def withdraw_guarantee(guarantee: Guarantee, n_added: int) -> Guarantee:

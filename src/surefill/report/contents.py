@@ -18,9 +18,10 @@ from surefill import __version__
 from surefill.arrays import Array, Indices
 from surefill.confidence import Certificate
 from surefill.data import Observations
-from surefill.estimators import PartialCompleter
+from surefill.estimators import PartialCompleter, PartialCompletion
+from surefill.estimators.fitting import POPULATION
 from surefill.guarantee import Guarantee, Selection
-from surefill.guarantee.wording import TARGETS
+from surefill.guarantee.wording import TARGETS, counted
 from surefill.metrics import CalibrationTable, RiskCoverageCurve, calibration_by_decile
 from surefill.plots import co_cluster, order_by_group
 from surefill.report.heat_map import HeatMap, draw_heat_map
@@ -68,9 +69,10 @@ class ReportContents:
     ----------
     value_name : what values are called.
     n_observed : how many cells were seen.
-    target : which entries the promise is about.
-    kept_share, filled_share : share of all cells that are kept, and of those not observed; estimated from
-        ``n_drawn`` cells drawn at random unless that is all of them.
+    about_filled : whether the promise is about the cells that are filled.
+    target : which cells the promise is about.
+    kept_share, filled_share : share of all cells that are kept, and of those not observed, as in the promise where
+        that is about these; estimated unless ``exact``.
     outcomes : what other tolerances would keep, in rising order of the tolerance, and the one asked for.
     curve : the sets that could be kept.
     overall_error : mean loss of all calibration entries, kept or not.
@@ -82,7 +84,8 @@ class ReportContents:
     columns: AxisSummary
     value_name: str
     n_observed: int
-    n_drawn: int
+    exact: bool
+    about_filled: bool
     target: str
     kept_share: float
     filled_share: float
@@ -104,6 +107,11 @@ class ReportContents:
         return len(self.rows) * len(self.columns)
 
     @property
+    def filled(self) -> str:
+        """How many cells are filled, or about how many where that was found on a sample."""
+        return counted(self.filled_share * (self.n_cells - self.n_observed), self.exact)
+
+    @property
     def asked(self) -> int:
         """Position of the tolerance asked for among the outcomes."""
         return [outcome.selection for outcome in self.outcomes].index(self.selection)
@@ -122,10 +130,11 @@ def gather(completer: PartialCompleter) -> ReportContents:
         columns=AxisSummary(seen.names[1], seen.col_labels, by_column),
         value_name=seen.names[2],
         n_observed=len(seen),
-        n_drawn=len(answer.keep),
+        exact=seen.shape[0] * seen.shape[1] <= POPULATION,
+        about_filled=result.weights.aim == "unobserved",
         target=TARGETS[result.weights.aim],
         kept_share=float(answer.keep.mean()),
-        filled_share=float(answer.keep[missing].mean()) if missing.any() else 0.0,
+        filled_share=_filled_share(result, answer.keep, missing),
         selection=result.selection,
         guarantee=result.guarantee,
         certificate=result.certificate,
@@ -138,6 +147,13 @@ def gather(completer: PartialCompleter) -> ReportContents:
         versions=_versions(),
         parameters=_parameters(completer),
     )
+
+
+def _filled_share(result: PartialCompletion, keep: NDArray[np.bool_], missing: NDArray[np.bool_]) -> float:
+    """Share of the cells not observed that are kept: the promise's own, or else as found on the cells drawn."""
+    if result.selection.filled_share is not None:
+        return result.selection.filled_share
+    return float(keep[missing].mean()) if missing.any() else 0.0
 
 
 def order_of(observations: Observations, by_row: Array, by_col: Array) -> tuple[Indices, Indices]:

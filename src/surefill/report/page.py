@@ -164,10 +164,16 @@ def lead(contents: ReportContents) -> str:
             f"Asked to fill {table} with a {loss} of at most {asked}, surefill keeps nothing and promises "
             f"nothing: {contents.selection.reason}"
         )
+    promises = f"promises, with probability at least {1 - guarantee.delta:g}, that"
+    if contents.about_filled:
+        return (
+            f"Asked to fill {table} with a {loss} of at most {asked}, surefill fills {contents.filled} cells, "
+            f"{percent(contents.filled_share)} of those not observed, and {promises} these meet it on average, each "
+            "counted once."
+        )
     return (
-        f"Asked to fill {table} with a {loss} of at most {asked}, surefill keeps "
-        f"{percent(contents.kept_share)} of it and promises, with probability at least "
-        f"{1 - guarantee.delta:g}, that the kept cells meet this on average over {contents.target}."
+        f"Asked to fill {table} with a {loss} of at most {asked}, surefill keeps {percent(contents.kept_share)} of it "
+        f"and {promises} the mean over {contents.target}, meets it. This is not about the cells that are filled alone."
     )
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from surefill.guarantee.wording import floored
 from surefill.metrics import CalibrationTable
 from surefill.report.contents import AxisSummary, ReportContents
 
@@ -76,16 +77,6 @@ def measured(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:#.3g}"
 
 
-def about(count: float) -> str:
-    """A large count that is estimated, to three digits.
-
-    >>> about(486123), about(51)
-    ('486,000', '51')
-    """
-    digits = max(0, len(str(int(count))) - 3)
-    return f"{round(count, -digits):,.0f}"
-
-
 def table(heads: Sequence[str], rows: Iterable[Sequence[object]], caption: str = "", current: int | None = None) -> str:
     """Rows under heads, everything escaped; the first cell of a row names it, ``current`` is set off."""
     head = "".join(f'<th scope="col">{escaped(each)}</th>' for each in heads)
@@ -144,11 +135,13 @@ def deciles_table(deciles: CalibrationTable) -> str:
 
 
 def figures(contents: ReportContents) -> str:
-    """The four numbers to remember, each with what it is of."""
+    """The numbers to remember, each with what it is of."""
     selection, missing = contents.selection, contents.n_cells - contents.n_observed
-    filled = _count(contents.filled_share * missing, exact=contents.n_drawn == contents.n_cells)
     tiles = {
-        "Missing cells filled": (percent(contents.filled_share), f"{filled} of {missing:,}"),
+        "Missing cells filled": (
+            percent(contents.filled_share),
+            f"{contents.filled} of {missing:,}{_standing(contents)}",
+        ),
         "Error of kept calibration entries": _error_figure(contents),
         "Cells observed": (
             percent(contents.n_observed / contents.n_cells),
@@ -156,6 +149,9 @@ def figures(contents: ReportContents) -> str:
         ),
         "Tested on": (f"{selection.n_held_out:,}", "calibration entries, not fitted on"),
     }
+    if contents.guarantee.sensitivity is not None:
+        factor = f"factor {floored(contents.guarantee.sensitivity)}"
+        tiles["Values may change the odds of being observed by"] = (factor, "and the promise still holds")
     inner = "".join(
         f"<div><dt>{escaped(name)}</dt><dd><strong>{escaped(figure)}</strong>{escaped(words)}</dd></div>"
         for name, (figure, words) in tiles.items()
@@ -163,8 +159,11 @@ def figures(contents: ReportContents) -> str:
     return f'<dl class="figures">{inner}</dl>'
 
 
-def _count(count: float, exact: bool) -> str:
-    return f"{count:,.0f}" if exact else f"about {about(count)}"
+def _standing(contents: ReportContents) -> str:
+    """Whether what is promised is about the filled cells."""
+    if not contents.guarantee.promised:
+        return ""
+    return "; the promise is about these" if contents.about_filled else "; the promise is not about these"
 
 
 def _error_figure(contents: ReportContents) -> tuple[str, str]:

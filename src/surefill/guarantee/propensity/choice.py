@@ -25,6 +25,9 @@ Aim = Literal["observed", "unobserved", "all"]
 AIMS = ("observed", "unobserved", "all")
 """Entries that a promise may be about."""
 
+MOST_LINES = 20_000_000
+"""Rows and columns at most of a table whose chances are modelled: a few dozen numbers for each are some gigabytes."""
+
 HELD_OUT = 0.2
 """Share of the locations that choose the model."""
 
@@ -156,6 +159,12 @@ def choose_propensity(
             )
         return None
     if given is None:
+        if sum(locations.shape) > MOST_LINES:
+            raise InputError(
+                f"chances of being observed are modelled for up to {MOST_LINES:,} rows and columns together; this "
+                f"table has {sum(locations.shape):,}. Leave out those without observations, give propensity=, or "
+                "take aim='observed'."
+            )
         return fit_propensity(locations, share, random_state)
     if callable(given):
         return PropensityFunction(given)
