@@ -33,6 +33,10 @@ LARGEST_GAIN = 1e3
 TINY = 1e-300
 """Keeps divisions and roots defined where there is nothing to lose."""
 
+STAKES = (0.1, 0.8, 0.1)
+"""Shares of the capital on twice the best bet, on it, and on half of it. Against a single bet that costs log(1 / 0.8)
+where the best is the best, and no more than log(10) where its size was misjudged by a factor of two."""
+
 CAUTION = 1.1
 """A plan expects a tenth more loss than the risks say: these are learnt from cells like the observed ones, and rarer
 cells err more. On long-tailed tables that fills half as much again, elsewhere it changes nothing."""
@@ -242,7 +246,7 @@ class SelectionPlan:
 
     @cached_property
     def stakes(self) -> Array:
-        """Sets x bets: on each set a third of the capital on its best bet, on twice and on half of it.
+        """Sets x bets: the shares of the capital that go on a set's best bet, on twice and on half of it.
 
         Which sets break the tolerance on the cells that are filled depends on which cells were held out. The first
         that does stops a sequence of capitals which is a supermartingale for each bet, so that there one mixture of
@@ -251,7 +255,7 @@ class SelectionPlan:
         sets = self.sets
         places = np.clip(sets.best[:, None] + np.array([-1, 0, 1]), 0, len(sets.bets) - 1)
         stakes = np.zeros((len(sets.best), len(sets.bets)))
-        np.add.at(stakes, (np.arange(len(sets.best))[:, None], places), 1 / places.shape[1])
+        np.add.at(stakes, (np.arange(len(sets.best))[:, None], places), np.array(STAKES))
         if self.leaves_out_calibration and len(stakes) > 0:
             shared = stakes[np.argmax(self.levels > 0) :].max(axis=0)
             stakes[:] = shared / shared.sum()
