@@ -27,7 +27,7 @@ SEEN_BEFORE = (
 
 TARGETS = {
     "observed": "kept cells drawn like the observed ones, in proportion to their chances of being observed",
-    "unobserved": "filled cells: those kept that were not observed, each counted once",
+    "unobserved": "filled cells (those kept that were not observed, each counted once)",
     "all": "kept cells that the model was not fitted on, each counted once",
 }
 """What each aim is about."""
@@ -106,7 +106,7 @@ def _cells(selection: Selection, weights: TargetWeights, exact: bool) -> str:
     """The cells that the promise is about, with their number where that is of filled cells."""
     if weights.aim != "unobserved" or selection.n_filled is None:
         return TARGETS[weights.aim]
-    return f"{counted(selection.n_filled, exact)} {TARGETS[weights.aim].replace(':', ' (', 1).replace(' ( ', ' (')})"
+    return f"{counted(selection.n_filled, exact)} {TARGETS[weights.aim]}"
 
 
 def counted(number: float, exact: bool) -> str:
