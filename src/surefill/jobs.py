@@ -22,6 +22,7 @@ from surefill.errors import InputError
 from surefill.estimators import PartialCompleter, PartialCompletion, iterate_table, load
 from surefill.estimators.evaluation import Evaluation, evaluate_folds
 from surefill.estimators.long_table import BLOCK_CELLS, Entries
+from surefill.guarantee import Shortfall
 from surefill.guarantee.propensity import Aim
 from surefill.io import ReadOptions, write_table
 from surefill.io.files import check_folder, replacing
@@ -102,7 +103,7 @@ class CompletedFile:
     held_out_error: float | None
     held_out_entries: int
     limited_by: str
-    shortfall: dict[str, float | None] | None
+    shortfall: dict[str, Any] | None
     selection: str
     confidence_standing: str
     certificate: str
@@ -300,7 +301,7 @@ def _summary(result: PartialCompletion, observations: Observations, **written: A
         held_out_error=result.selection.held_out_error,
         held_out_entries=result.selection.n_held_out,
         limited_by=result.selection.limited_by.name.lower(),
-        shortfall=None if result.selection.shortfall is None else asdict(result.selection.shortfall),
+        shortfall=None if result.selection.shortfall is None else _plain(result.selection.shortfall),
         selection=result.selection.sentence,
         confidence_standing=result.certificate.standing,
         certificate=result.certificate.sentence,
@@ -311,6 +312,12 @@ def _summary(result: PartialCompletion, observations: Observations, **written: A
         seconds=dict(result.timings),
         **written,
     )
+
+
+def _plain(shortfall: Shortfall) -> dict[str, Any]:
+    """The figures of a shortfall, ready for JSON."""
+    named = {"limited_by": shortfall.limited_by.name.lower(), "loss": shortfall.loss.mean_name}
+    return asdict(shortfall) | named
 
 
 def evaluate_file(

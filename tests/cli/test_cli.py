@@ -18,7 +18,11 @@ def test_complete_writes_a_table_and_says_what_it_did(run, ratings, tmp_path, ca
     assert "Filled " in said
     assert "Rows are user, columns item, values rating." in said
     assert "With probability at least 0.95" in said
-    assert "the mean squared error of the kept set is at most 0.3" in said
+    filled = sum(line.endswith("true,false") for line in out.read_text().splitlines())
+    assert f"Filled {filled} of 380 missing cells (" in said
+    assert f"the mean squared error over the {filled} filled cells (" in said
+    assert "each counted once) is at most 0.3" in said
+    assert "odds of being observed by a factor of more than " in said
     header, *lines = out.read_text().splitlines()
     assert header == "user,item,rating,confidence,risk,keep,observed"
     assert f"Wrote {len(lines):,} lines" in said
@@ -30,10 +34,39 @@ def test_complete_writes_a_table_and_says_what_it_did(run, ratings, tmp_path, ca
     assert float(confidence) == pytest.approx(completer.predict_confidence([row], [column])[0], rel=1e-4)
 
 
+def test_a_promise_that_is_not_about_filled_cells_says_so_beside_their_number(run, ratings, tmp_path, capsys):
+    options = ("--tolerance", 0.3, "--confidence", "posterior", "--aim", "observed")
+    assert run("complete", ratings, "-o", tmp_path / "kept.csv", *options) == 0
+    said = capsys.readouterr().out
+    assert "; what is promised is not about these alone, which --aim unobserved asks for." in said
+    assert "over the kept cells drawn like the observed ones, in proportion to their chances" in said
+    assert "filled cells" not in said
+    assert run("complete", ratings, "-o", tmp_path / "kept.csv", *options, "--sensitivity", 2) == 2
+    assert "a sensitivity is about cells that were not seen" in capsys.readouterr().err
+
+
+def test_a_promise_survives_the_sensitivity_asked_for(run, ratings, tmp_path, capsys):
+    found = []
+    for factor in (1, 1.2):
+        options = ("--tolerance", 0.6, "--confidence", "posterior", "--sensitivity", factor, "--json")
+        assert run("complete", ratings, "-o", tmp_path / "filled.csv", *options) == 0
+        found.append(json.loads(capsys.readouterr().out))
+    assert found[1]["promised"]
+    assert min(found[1]["sensitivity"] / 1.2, found[0]["sensitivity"]) >= 1
+    assert found[1]["aim"] == "unobserved"
+    assert found[1]["n_filled"] == found[1]["filled_cells"]
+    assert run("complete", ratings, "-o", tmp_path / "filled.csv", "--sensitivity", 0.5) == 2
+
+
 def test_json_for_machines_and_the_same_seed_the_same_file(run, ratings, tmp_path, capsys):
-    outputs = []
+    outputs, options = [], ("--seed", 3, "--json", "--confidence", "posterior", "--tolerance", 0.3)
     for name in ("a.csv", "b.csv"):
-        assert run("complete", ratings, "-o", tmp_path / name, "--seed", 3, "--json", "--confidence", "posterior") == 0
+        assert (
+            run(
+                "complete", ratings, "-o", tmp_path / name, "--seed", 3, "--json", "--confidence", "posterior", *options
+            )
+            == 0
+        )
         outputs.append(json.loads(capsys.readouterr().out))
     assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
     assert outputs[0]["observed_cells"] == outputs[1]["observed_cells"]
@@ -223,9 +256,19 @@ def test_another_loss_is_promised_named_and_repeated(run, ratings, tmp_path, cap
     options = ("--loss", "beyond:0.4", "--tolerance", 0.3, "--confidence", "posterior", "--report", page)
     assert run("complete", ratings, "-o", tmp_path / "out.csv", *options) == 0
     said = capsys.readouterr().out
-    assert "the share of errors beyond 0.4 of the kept set is at most 0.3" in said
+    assert "the share of errors beyond 0.4 over the " in said
+    assert "filled cells (those kept that were not observed, each counted once) is at most 0.3" in said
     assert "were seen; bounds were not given." in said
     assert "mean squared error" not in said + page.read_text()
     assert "--loss beyond:0.4" in page.read_text()
     assert run("complete", ratings, "-o", tmp_path / "out.csv", "--loss", "huber") == 2
     assert "'huber' is not 'squared', 'absolute' or 'beyond:DISTANCE'" in capsys.readouterr().err
+
+
+def test_why_nothing_is_kept_is_json_too(run, ratings, tmp_path, capsys):
+    options = ("--tolerance", 0.001, "--confidence", "posterior", "--json")
+    assert run("complete", ratings, "-o", tmp_path / "filled.csv", *options) == 0
+    shortfall = json.loads(capsys.readouterr().out)["shortfall"]
+    assert shortfall["limited_by"] in ("tolerance", "support", "calibration")
+    assert shortfall["loss"] == "mean squared error"
+    assert all(each["tolerance"] > 0.001 for each in shortfall["reachable"])

@@ -66,7 +66,7 @@ def test_where_nothing_is_kept_nothing_is_made_up():
 
 def test_errors_are_against_the_truth():
     hidden = make_hidden_digits(160)
-    fitted = PartialCompleter(10.0, confidence="posterior").fit(hidden.observations).result_
+    fitted = PartialCompleter(10.0, confidence="posterior", aim="observed").fit(hidden.observations).result_
     where = np.nonzero(~hidden.shown)
     error, kept = (fitted.values_at(*where) - hidden.truth[where]) ** 2, fitted.keeps(*where)
     measured = measure_digits(hidden, fitted)

@@ -49,7 +49,7 @@ def test_no_losses_keep_everything_and_losses_above_the_tolerance_nothing():
     assert nothing.limited_by is Limit.TOLERANCE
     assert nothing.shortfall.best_error == pytest.approx(0.51)
     assert nothing.shortfall.needed_observations is None
-    assert "has mean squared error 0.51, not enough below the tolerance 0.5" in nothing.sentence
+    assert "has mean squared error 0.51, not below the tolerance 0.5" in nothing.sentence
 
 
 def test_a_larger_tolerance_keeps_no_less_and_a_smaller_delta_no_more():

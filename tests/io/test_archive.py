@@ -39,7 +39,7 @@ def all_arrays(value):
 
 
 def calibration(*arrays):
-    return Calibration(**dict(zip(("risk", "confidence", "loss", "weight"), arrays, strict=True)))
+    return Calibration(**dict(zip(("risk", "confidence", "loss", "largest_loss", "weight"), arrays, strict=True)))
 
 
 def test_plain_values_come_back(tmp_path):
@@ -58,7 +58,7 @@ def test_one_object_is_one_object_again(tmp_path):
 
 def test_an_array_reached_in_several_ways_is_written_once(tmp_path):
     numbers = np.arange(12.0)
-    one, two = round_trip(tmp_path / "a", (calibration(*[numbers] * 4), {"again": numbers.view()}))
+    one, two = round_trip(tmp_path / "a", (calibration(*[numbers] * 5), {"again": numbers.view()}))
     assert len(arrays_in(tmp_path / "a")) == 1
     assert one.risk is one.loss is two["again"]
     np.testing.assert_array_equal(one.risk, numbers)
@@ -130,7 +130,7 @@ def test_a_fitted_model_is_written_without_repeats(tmp_path):
     completer.save(tmp_path / "model")
     again = load(tmp_path / "model").result_
     assert again.confidence.completion is again.completion is again.risk.evidence.completion
-    distinct = {id(array): array.nbytes for array in all_arrays((result, completer.observations_))}
+    distinct = {id(array): array.nbytes for array in all_arrays((result, completer.observations_, completer.asked_))}
     assert len(arrays_in(tmp_path / "model")) == len(distinct)
     members_and_text = 300 * len(distinct) + 30_000  # each member of the zip file has headers of about 300 bytes
     assert (tmp_path / "model").stat().st_size <= sum(distinct.values()) + members_and_text

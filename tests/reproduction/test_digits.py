@@ -9,7 +9,7 @@ from surefill.reproduction.figures import _digit_lines, draw_digits, first_of_ea
 @pytest.fixture(scope="module")
 def fitted():
     hidden = make_hidden_digits(150)
-    return hidden, PartialCompleter(12.0, confidence="posterior").fit(hidden.observations).result_
+    return hidden, PartialCompleter(12.0, confidence="posterior", aim="observed").fit(hidden.observations).result_
 
 
 def test_a_picture_is_drawn_whole_or_refused(fitted, tmp_path):

@@ -40,9 +40,12 @@ class PartialCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
     Definition 1 of the paper, with the tolerance in the data's own squared units, or another ``loss`` in place of the
     squared error and in its units. A completion algorithm gives every
     entry a value, a confidence algorithm says how well the observations support it, a risk algorithm how wrong it is
-    likely to be. Entries of too little confidence are left out; of the others, those of least risk are kept, as many as
-    calibration entries, held out from all this, allow to promise: with probability at least 1 - delta, the mean
-    squared error of the kept set is at most the tolerance. ``result_.guarantee`` says over which entries.
+    likely to be. Entries of too little confidence are left out, and so are cells too rarely observed to be promised
+    about; of the others, those of least risk are kept, as many as calibration cells, held out from all this, allow to
+    promise: with probability at least 1 - delta over which cells were observed and held out, the plain mean of the
+    squared error over the filled cells, those kept that were not observed, is at most the tolerance. It rests on cells
+    being observed independently of one another, with the chances that were modelled or given, and says how far values
+    may influence these (``result_.guarantee``).
 
     Parameters
     ----------
@@ -58,10 +61,15 @@ class PartialCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
         algorithm.
     loss : "squared", "absolute", or a loss such as ``Misclassification(0.5)`` or "beyond:0.5", the share of errors
         beyond a distance (:mod:`surefill.losses`); risks are then expected absolute errors, or chances.
-    aim : entries that the promise is about: "observed" (those drawn like the observed ones), "unobserved" or "all", the
-        last two by weights from the chances of being observed.
-    propensity : these chances: an m x n array, a function of rows and columns, or None for a product of row and
-        column rates; only where ``aim`` needs them.
+    aim : cells that the promise is about: "unobserved" (the filled ones, kept and not observed, each counted once),
+        "all" (kept cells that were not trained on, each counted once), or "observed" (kept cells drawn like the
+        observed ones, which says nothing of those that are filled). The first two weigh calibration cells by one over
+        their chance of being held out.
+    propensity : the chance that a cell is observed: an m x n array, a function of rows and columns, or None for a model
+        of rows, columns and, where held-out locations show it, factors; not with ``aim="observed"``.
+    sensitivity : G >= 1. The promise is to hold even if values raise or lower a cell's odds of being observed by a
+        factor of up to G; less is kept. With 1 the factor that it survives is reported all the same, as
+        ``result_.guarantee.sensitivity``.
     bounds : (low, high), the range values may take, in place of the observations' own; a value outside is refused.
         Where None and the observations have none, the range is taken from the values: where they lie on a scale such
         as 1 to 5 it is taken as known, elsewhere errors larger than the training cells allow are clipped in the

@@ -234,7 +234,8 @@ class PartialCompletion:
     def plot_risk_coverage(self, ax: Axes | None = None) -> Axes:
         """The error of the calibration entries for every share of them, the share that was chosen, the tolerance."""
         seen, selection = self.calibration, self.selection
-        supported = within(seen.risk, seen.confidence, np.inf, selection.floor)
+        exposed, most = seen.exposure(selection.tolerance), selection.most_exposure
+        supported = within(seen.risk, seen.confidence, np.inf, selection.floor, exposed, most)
         error = selection.held_out_error
         chosen, name = None if error is None else (selection.held_out_share, error), self.loss.loss.mean_name
         return plot_risk_coverage(seen.loss, seen.risk, seen.weight, supported, selection.tolerance, chosen, ax, name)

@@ -109,9 +109,13 @@ class Shortfall:
                 f"support asks for, too few to {promise}; observe more, or take a confidence that asks for less, such "
                 f"as CoverageGame(false_support=0.1). {self._advice}"
             )
+        if self.needed_observations is None and self.best_error < self.tolerance:
+            return (
+                f"{n} calibration entries are too few to {promise}; they do not tell how many would do. {self._advice}"
+            )
         if self.needed_observations is None:
             return (
-                f"the best set of calibration entries has {self.loss.mean_name} {self.best_error:.4g}, not enough "
+                f"the best set of calibration entries has {self.loss.mean_name} {self.best_error:.4g}, not "
                 f"below the tolerance {self.tolerance:.4g}: the table is too noisy for it with any number of cells "
                 f"like these. {self._advice}"
             )
@@ -148,7 +152,7 @@ def find_shortfall(plan: SelectionPlan, calibration: Calibration) -> Shortfall:
     else:
         best = float(tested.mean_losses(int(np.argmax(plan.levels > 0))).min())
         needed, within = _needed_observations(plan, calibration)
-        limit = Limit.TOLERANCE if needed is None else Limit.CALIBRATION
+        limit = Limit.TOLERANCE if needed is None and best >= plan.tolerance else Limit.CALIBRATION
         limit = Limit.SUPPORT if supported < n / 10 else limit
     reachable = () if supported == 0 else _reachable(plan, calibration)
     return Shortfall(

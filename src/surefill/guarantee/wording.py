@@ -128,7 +128,7 @@ def _holds_over(weights: TargetWeights, loss: BoundedLoss, survives: float | Non
     given = isinstance(weights.propensity, GivenPropensity | PropensityFunction)
     text += f" Chances of being observed, by which cells are weighted, are {'as given' if given else 'modelled'}."
     if weights.misfit is not None:
-        text += f" {weights.misfit.sentence}"
+        text += f" {weights.misfit.sentence_if_given if given else weights.misfit.sentence}"
     if survives is not None:
         text += (
             " It holds as long as the value of no cell raises or lowers its odds of being observed by a factor of more "

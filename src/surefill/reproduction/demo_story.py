@@ -151,7 +151,7 @@ or lower, and seven in ten of these. No image ties the two halves together, and 
 The tolerance was {told["tolerance"]:g}. In the hidden halves the completion has error \
 {_number(told["error_hidden"])}, guessing each pixel's mean {_number(told["error_hidden_by_mean"])}.
 {trivial}{told["selection"]}
-Guarantee: {told["guarantee"]} It is about pixels drawn like those seen; hidden halves are left to the confidence.
+Guarantee: {told["guarantee"]} Hidden halves are never seen: the confidence leaves them blank.
 Confidence: {told["certificate"]}
 Picture: {told["picture"]}"""
 

@@ -96,6 +96,20 @@ up to 25% may remain.
         return float((np.abs(self.found / self.corrected - 1) + 2 * self.error * self.expected / self.corrected).max())
 
     @property
+    def sentence_if_given(self) -> str:
+        """Misfit of chances that were given, which are not corrected, in words."""
+        off, error = abs(self.largest_ratio - 1), self.largest_ratio_error
+        if self.spread == 0:
+            return (
+                f"The cells held out agree with them: in groups of cells they differ by up to {off:.0%}, which chance "
+                "explains."
+            )
+        return (
+            f"The cells held out do not agree with them: in groups of cells they are off by up to {off:.0%} (give or "
+            f"take {error:.0%})."
+        )
+
+    @property
     def sentence(self) -> str:
         """Misfit and correction in words."""
         off, error = abs(self.largest_ratio - 1), self.largest_ratio_error
