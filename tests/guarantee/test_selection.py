@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from surefill.guarantee import Calibration, Limit, Population, SelectionPlan, rounding_threshold, select
-from surefill.guarantee.selection import survived_sensitivity
+from surefill.guarantee import Calibration, Limit, Population, SelectionPlan, rounding_threshold, select, tested_sets
+from surefill.guarantee.selection import MOST_SENSITIVITY, survived_sensitivity
 from surefill.losses import SQUARED
 from surefill.risk import RiskCurve
 from surefill.spaces import DenseConfidence
@@ -182,6 +182,24 @@ def test_filled_cells_are_tested_with_one_mixture_of_bets_and_others_with_each_s
     assert len(np.unique(other.stakes[np.argmax(other.levels > 0) :], axis=0)) > 1
     assert len(np.unique(filled.stakes, axis=0)) == 1
     assert ((filled.stakes[-1] > 0) == (other.stakes[np.argmax(other.levels > 0) :] > 0).any(axis=0)).all()
+
+
+def test_what_is_said_to_be_survived_is_promised_when_asked_for():
+    """The same bets are made at G whether it was asked for or tried afterwards, on a set that is the same at all G."""
+    n = 400
+    cells = Population.of(np.full(n, 0.1), np.full(n, 5.0), np.ones(n), 1.0, np.ones(n, dtype=bool), float(n))
+    none = Calibration(np.full(60, 0.1), np.ones(60), np.zeros(60), np.ones(60), np.full(60, 5.0))
+    plan = SelectionPlan(0.3, 0.1, 0.0, 60, n, cells, SQUARED)
+    survived = survived_sensitivity(plan, none, select(plan, none))
+    assert 1.1 < survived < MOST_SENSITIVITY
+    tested = tested_sets.TestedSets.of(plan, none)
+    for factor, expected in ((survived, 1), (survived * 1.02, 0)):
+        gains = none.weight * 0.3 / factor
+        bets = plan.sets.bets / factor
+        assert (bets * factor * plan.sets.most_exposure < 1).all()
+        won = np.log1p(np.outer(bets, gains)).sum(axis=1) - 60 * bets * 0.3
+        np.testing.assert_allclose(tested.log_capitals(plan, factor)[-1], won)
+        assert len(tested.rejected(plan, factor)) == expected
 
 
 def filled_world(rng, size=20_000, sharpness=1.0):

@@ -18,6 +18,10 @@ MOST_SENSITIVITY = 10.0
 """Beyond a factor of ten nobody would call a promise sensitive; the search ends there."""
 
 
+SENSITIVITY_STEP = 1.02
+"""Between factors that are tried; finer than anybody knows the true one."""
+
+
 @storable
 @dataclass(frozen=True)
 class Selection:
@@ -154,17 +158,16 @@ def _nothing(plan: SelectionPlan, n: int, shortfall: Shortfall | None) -> Select
 
 
 def survived_sensitivity(plan: SelectionPlan, calibration: Calibration, selection: Selection) -> float:
-    """The largest G at which the selection would still be promised.
+    """The largest G, in steps of 2%, up to which the selection would have been promised at every step.
 
-    The capital falls as G rises, so that for whatever G is true, the chance that a false promise is said to survive it
-    is at most delta: it would have been rejected at that G too.
+    Whatever G is true, let G' be the step above it: a false promise that is said to survive G was rejected at G' too,
+    by a test that is valid there, which has probability at most delta.
     """
     tested, place = TestedSets.of(plan, calibration), int(np.searchsorted(plan.sets.thresholds, selection.threshold))
-    low, high = plan.sensitivity, MOST_SENSITIVITY
-    while high > low * 1.002:
-        middle = float(np.sqrt(low * high))
-        low, high = (middle, high) if place in tested.rejected(plan, middle) else (low, middle)
-    return low
+    survived = plan.sensitivity
+    while survived < MOST_SENSITIVITY and place in tested.rejected(plan, survived * SENSITIVITY_STEP):
+        survived *= SENSITIVITY_STEP
+    return survived
 
 
 def _filled(plan: SelectionPlan, last: int) -> float | None:

@@ -69,10 +69,15 @@ class TestedSets:
         return cls(calibration.loss[order], calibration.weight[order], sizes)
 
     def log_capitals(self, plan: SelectionPlan, sensitivity: float) -> Array:
-        """Sets x bets: the log of the capital won by each bet on the entries that each set of the plan holds."""
+        """Sets x bets: the log of the capital won by each bet on the entries that each set of the plan holds.
+
+        Bets are smaller by the factor by which ``sensitivity`` is above the plan's: else there might be cells, seen or
+        not, on which they could lose more than all.
+        """
         gains = plan.tolerance - self.loss
         robust, left_out = robust_gains(gains, sensitivity), gains if plan.leaves_out_calibration else 0.0
-        won = [running_log_capital(robust, self.weight, float(bet), left_out)[self.sizes] for bet in plan.sets.bets]
+        bets = plan.sets.bets * plan.sensitivity / sensitivity
+        won = [running_log_capital(robust, self.weight, float(bet), left_out)[self.sizes] for bet in bets]
         return np.stack(won, axis=1)
 
     def rejected(self, plan: SelectionPlan, sensitivity: float) -> NDArray[np.int64]:
