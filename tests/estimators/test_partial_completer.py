@@ -151,7 +151,7 @@ def test_the_promise_can_be_aimed_at_entries_that_were_not_observed(sim):
     )
     plain = PartialCompleter(0.08, confidence="posterior").fit(seen)
     assert (
-        "about filled cells: those kept that were not observed, each counted once" in even.result_.guarantee.holds_over
+        "about filled cells (those kept that were not observed, each counted once)" in even.result_.guarantee.holds_over
     )
     assert "as given" in even.result_.guarantee.holds_over
     rows, cols = np.indices(seen.shape).reshape(2, -1)

@@ -340,7 +340,7 @@ def test_the_page_says_what_was_asked_found_and_promised(uneven, contents):
     assert f"over the {filled:,} filled cells" in result.guarantee.sentence
     factor = floored(result.guarantee.sensitivity)
     assert f"odds of being observed by a factor of more than {factor}." in text
-    assert f"factor {factor}and the promise still holds" in text
+    assert f"Values may change the odds of being observed byfactor {factor}" in text
 
 
 def test_a_promise_about_cells_like_the_observed_is_never_said_of_those_that_are_filled(uneven):

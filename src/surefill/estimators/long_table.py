@@ -29,7 +29,7 @@ def iterate_table(completer: PartialCompleter, entries: Entries = "kept") -> Ite
     --------
     >>> import surefill as sf
     >>> sim = sf.datasets.make_low_rank((60, 50), rank=2, n_draws=2000, noise=0.1, random_state=0)
-    >>> completer = sf.PartialCompleter(tolerance=0.05, confidence="posterior").fit(sim.observations)
+    >>> completer = sf.PartialCompleter(tolerance=0.1, confidence="posterior").fit(sim.observations)
     >>> block = next(sf.estimators.iterate_table(completer, entries="missing"))
     >>> list(block)
     ['row', 'column', 'value', 'confidence', 'risk', 'keep', 'observed']

@@ -88,7 +88,7 @@ class PartialCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
     --------
     >>> from surefill.datasets import make_low_rank
     >>> sim = make_low_rank((60, 50), rank=2, n_draws=2000, noise=0.1, random_state=0)
-    >>> completer = PartialCompleter(tolerance=0.05, confidence="posterior").fit(sim.observations)
+    >>> completer = PartialCompleter(tolerance=0.1, confidence="posterior").fit(sim.observations)
     >>> completer.predict([0, 1], [3, 4]).shape
     (2,)
     >>> completer.result_.guarantee.promised
@@ -326,7 +326,7 @@ class PartialCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
         --------
         >>> from surefill.datasets import make_low_rank
         >>> sim = make_low_rank((60, 50), rank=2, n_draws=2000, noise=0.1, random_state=0)
-        >>> completer = PartialCompleter(tolerance=0.05, confidence="posterior").fit(sim.observations)
+        >>> completer = PartialCompleter(tolerance=0.1, confidence="posterior").fit(sim.observations)
         >>> rows, cols = completer.suggest(200)
         >>> completer.observe(rows, cols, sim.truth_at(rows, cols)).refit().result_.guarantee.promised
         True

@@ -86,7 +86,7 @@ class Answer:
     --------
     >>> import surefill as sf
     >>> sim = sf.datasets.make_low_rank((60, 50), rank=2, n_draws=2000, noise=0.1, random_state=0)
-    >>> completer = sf.PartialCompleter(tolerance=0.05, confidence="posterior").fit(sim.observations)
+    >>> completer = sf.PartialCompleter(tolerance=0.1, confidence="posterior").fit(sim.observations)
     >>> answer = completer.result_.answer([0, 1], [3, 4])
     >>> answer.value.shape, answer.keep.dtype
     ((2,), dtype('bool'))
@@ -125,7 +125,7 @@ class PartialCompletion:
     --------
     >>> import surefill as sf
     >>> sim = sf.datasets.make_low_rank((60, 50), rank=2, n_draws=2000, noise=0.1, random_state=0)
-    >>> completer = sf.PartialCompleter(tolerance=0.05, confidence="posterior").fit(sim.observations)
+    >>> completer = sf.PartialCompleter(tolerance=0.1, confidence="posterior").fit(sim.observations)
     >>> result = completer.result_
     >>> result.values_at([0, 1], [3, 4]).shape
     (2,)

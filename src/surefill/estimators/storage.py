@@ -37,7 +37,7 @@ def save(completer: PartialCompleter, path: str | Path) -> None:
     >>> from pathlib import Path
     >>> import surefill as sf
     >>> sim = sf.datasets.make_low_rank((60, 50), rank=2, n_draws=2000, noise=0.1, random_state=0)
-    >>> completer = sf.PartialCompleter(tolerance=0.05, confidence="posterior").fit(sim.observations)
+    >>> completer = sf.PartialCompleter(tolerance=0.1, confidence="posterior").fit(sim.observations)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     save(completer, Path(folder) / "model.surefill")
     ...     [file.name for file in Path(folder).iterdir()]
@@ -62,7 +62,7 @@ def load(path: str | Path) -> PartialCompleter:
     >>> from pathlib import Path
     >>> import surefill as sf
     >>> sim = sf.datasets.make_low_rank((60, 50), rank=2, n_draws=2000, noise=0.1, random_state=0)
-    >>> completer = sf.PartialCompleter(tolerance=0.05, confidence="posterior").fit(sim.observations)
+    >>> completer = sf.PartialCompleter(tolerance=0.1, confidence="posterior").fit(sim.observations)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     completer.save(Path(folder) / "model.surefill")
     ...     again = sf.load(Path(folder) / "model.surefill")

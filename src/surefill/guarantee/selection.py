@@ -48,7 +48,7 @@ class Selection:
     --------
     >>> import surefill as sf
     >>> sim = sf.datasets.make_low_rank((60, 50), rank=2, n_draws=2000, noise=0.1, random_state=0)
-    >>> completer = sf.PartialCompleter(tolerance=0.05, confidence="posterior").fit(sim.observations)
+    >>> completer = sf.PartialCompleter(tolerance=0.1, confidence="posterior").fit(sim.observations)
     >>> selection = completer.result_.selection
     >>> selection.empty, selection.held_out_error <= selection.tolerance
     (False, True)

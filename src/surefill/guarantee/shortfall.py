@@ -80,8 +80,8 @@ class Shortfall:
     >>> sim = sf.datasets.make_low_rank((60, 50), rank=2, n_draws=2000, noise=0.1, random_state=0)
     >>> completer = sf.PartialCompleter(tolerance=1e-4, confidence="posterior").fit(sim.observations)
     >>> shortfall = completer.result_.selection.shortfall
-    >>> shortfall.needed_observations is None, shortfall.reachable[0].tolerance > shortfall.best_error
-    (True, True)
+    >>> shortfall.n_observed, shortfall.reachable[0].tolerance > shortfall.tolerance
+    (1460, True)
     """
 
     limited_by: Limit

@@ -46,7 +46,7 @@ class Guarantee:
     --------
     >>> import surefill as sf
     >>> sim = sf.datasets.make_low_rank((60, 50), rank=2, n_draws=2000, noise=0.1, random_state=0)
-    >>> completer = sf.PartialCompleter(tolerance=0.05, confidence="posterior").fit(sim.observations)
+    >>> completer = sf.PartialCompleter(tolerance=0.1, confidence="posterior").fit(sim.observations)
     >>> guarantee = completer.result_.guarantee
     >>> guarantee.promised, guarantee.delta, guarantee.sensitivity >= 1
     (True, 0.05, True)
@@ -79,7 +79,7 @@ def state_guarantee(
     --------
     >>> import surefill as sf
     >>> sim = sf.datasets.make_low_rank((60, 50), rank=2, n_draws=2000, noise=0.1, random_state=0)
-    >>> result = sf.PartialCompleter(tolerance=0.05, confidence="posterior").fit(sim.observations).result_
+    >>> result = sf.PartialCompleter(tolerance=0.1, confidence="posterior").fit(sim.observations).result_
     >>> stated = state_guarantee(result.plan, result.selection, result.calibration, result.weights, result.loss)
     >>> stated == result.guarantee
     True

@@ -150,8 +150,9 @@ def figures(contents: ReportContents) -> str:
         "Tested on": (f"{selection.n_held_out:,}", "calibration entries, not fitted on"),
     }
     if contents.guarantee.sensitivity is not None:
-        factor = f"factor {floored(contents.guarantee.sensitivity)}"
-        tiles["Values may change the odds of being observed by"] = (factor, "and the promise still holds")
+        factor = floored(contents.guarantee.sensitivity)
+        words = "that is, not at all, for the promise to hold" if factor == "1" else "and the promise still holds"
+        tiles["Values may change the odds of being observed by"] = (f"factor {factor}", words)
     inner = "".join(
         f"<div><dt>{escaped(name)}</dt><dd><strong>{escaped(figure)}</strong>{escaped(words)}</dd></div>"
         for name, (figure, words) in tiles.items()

@@ -68,7 +68,7 @@ class FittedRisk:
     --------
     >>> import surefill as sf
     >>> sim = sf.datasets.make_low_rank((60, 50), rank=2, n_draws=2000, noise=0.1, random_state=0)
-    >>> completer = sf.PartialCompleter(tolerance=0.05, confidence="posterior").fit(sim.observations)
+    >>> completer = sf.PartialCompleter(tolerance=0.1, confidence="posterior").fit(sim.observations)
     >>> risk = completer.result_.risk
     >>> type(risk).__name__, risk.shape
     ('FittedRisk', (60, 50))
