@@ -86,7 +86,7 @@ class TargetWeights:
         if self.propensity is None or self.rate is None:
             return np.ones(np.asarray(rows).shape)
         modelled = self.propensity.at(rows, cols)
-        p = modelled if self.calibrated is None else self.calibrated.corrected(modelled)
+        p = modelled if self.calibrated is None else self.calibrated.corrected(modelled, rows, cols)
         q = self.rate.at(modelled)
         return np.asarray((1 - (1 - q) * p) / (q * p))
 

@@ -5,6 +5,7 @@ from surefill.guarantee.propensity.calibration import CalibratedPropensity, Prop
 from surefill.guarantee.propensity.choice import AIMS, Aim, choose_propensity, fit_propensity
 from surefill.guarantee.propensity.factors import FactorPropensity, InteractionScaling
 from surefill.guarantee.propensity.marginal import MarginalPropensity
+from surefill.guarantee.propensity.raking import MarginRaking
 
 __all__ = [
     "AIMS",
@@ -14,6 +15,7 @@ __all__ = [
     "FactorPropensity",
     "GivenPropensity",
     "InteractionScaling",
+    "MarginRaking",
     "MarginalPropensity",
     "Propensity",
     "PropensityFunction",

@@ -23,6 +23,7 @@ from surefill.data import Observations
 from surefill.errors import InputError
 from surefill.guarantee.propensity.base import MOST_LIKELY, Propensity
 from surefill.guarantee.propensity.cell_sample import ALL_CELLS, CellSample, CellSampler
+from surefill.guarantee.propensity.raking import MarginRaking
 from surefill.registry import storable
 
 STRATA = 16
@@ -129,6 +130,8 @@ up to 25% may remain.
 class CalibratedPropensity:
     """logit p' = logit p + f(logit p), f linear between ``knots`` and constant beyond, p' increasing with p.
 
+    Then raked to the margins (:class:`MarginRaking`), where there is a ``raking``.
+
     Examples
     --------
     >>> import numpy as np
@@ -143,15 +146,17 @@ class CalibratedPropensity:
     knots: Array
     shifts: Array
     misfit: PropensityMisfit
+    raking: MarginRaking | None = None
 
     def at(self, rows: ArrayLike, cols: ArrayLike) -> Array:
         """Probabilities at the cells (rows[t], cols[t])."""
-        return self.corrected(self.propensity.at(rows, cols))
+        return self.corrected(self.propensity.at(rows, cols), rows, cols)
 
-    def corrected(self, modelled: Array) -> Array:
-        """p' where the model says p."""
+    def corrected(self, modelled: Array, rows: ArrayLike, cols: ArrayLike) -> Array:
+        """p' at the cells (rows[t], cols[t]), of which the model says p."""
         odds = _logits(modelled)
-        return np.asarray(np.minimum(expit(odds + np.interp(odds, self.knots, self.shifts)), MOST_LIKELY))
+        by_stratum = np.minimum(expit(odds + np.interp(odds, self.knots, self.shifts)), MOST_LIKELY)
+        return np.asarray(by_stratum if self.raking is None else self.raking.corrected(by_stratum, rows, cols))
 
 
 def calibrate(
