@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from surefill.data import BoundsSource, Observations
 from surefill.errors import InputError
-from surefill.losses import AbsoluteError, BoundedLoss, Misclassification, SquaredError, choose_loss
+from surefill.losses import AbsoluteError, ClippedLoss, Misclassification, SquaredError, choose_loss
 
 LOSSES = [SquaredError(), AbsoluteError(), Misclassification(0.5), Misclassification(0)]
 draws = st.lists(
@@ -53,7 +53,7 @@ def test_a_default_tolerance_of_0_is_refused():
 
 @pytest.mark.parametrize("loss", LOSSES[:3])
 def test_no_loss_within_the_bounds_exceeds_the_largest_and_none_outside_counts_for_more(loss):
-    bounded = BoundedLoss(loss, (1.0, 5.0), BoundsSource.SEEN, (2.0, 4.5))
+    bounded = ClippedLoss(loss, (1.0, 5.0), BoundsSource.SEEN, (2.0, 4.5))
     cells = np.arange(40)
     values = np.r_[np.linspace(1, 5, 38), -100.0, 100.0]
     predicted = np.r_[np.linspace(-9, 9, 38), 3.0, 3.0]
@@ -65,7 +65,7 @@ def test_no_loss_within_the_bounds_exceeds_the_largest_and_none_outside_counts_f
 
 def test_sentences_say_what_is_assumed():
     known, seen = (
-        [BoundedLoss(loss, (1.0, 5.0), source, (1.0, 5.0)) for loss in LOSSES[:3]]
+        [ClippedLoss(loss, (1.0, 5.0), source, (1.0, 5.0)) for loss in LOSSES[:3]]
         for source in (BoundsSource.GIVEN, BoundsSource.SEEN)
     )
     assert [each.condition for each in known] == ["values lie in [1, 5]", "values lie in [1, 5]", ""]

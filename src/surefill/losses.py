@@ -268,7 +268,7 @@ def _is_distance(text: str) -> bool:
 
 @storable
 @dataclass(frozen=True)
-class BoundedLoss:
+class ClippedLoss:
     """min(l(|M_x - y|), L) with L the loss of the largest error, from a prediction to the far end of the bounds.
 
     With bounds that hold, nothing is clipped. Where no more is known than the range of the values seen, errors beyond
@@ -277,12 +277,12 @@ class BoundedLoss:
 
     Examples
     --------
-    >>> bounded = BoundedLoss(SquaredError(), (1.0, 5.0), BoundsSource.SCALE, (2.0, 4.5))
+    >>> bounded = ClippedLoss(SquaredError(), (1.0, 5.0), BoundsSource.SCALE, (2.0, 4.5))
     >>> bounded.largest_error, bounded.largest
     (3.5, 12.25)
     >>> bounded.condition
     'values lie in [1, 5] (the scale they were seen on)'
-    >>> BoundedLoss(SquaredError(), (1.0, 5.0), BoundsSource.SEEN, (2.0, 4.5)).clipping
+    >>> ClippedLoss(SquaredError(), (1.0, 5.0), BoundsSource.SEEN, (2.0, 4.5)).clipping
     'Errors beyond 3.5 count as 3.5: bounds were not given.'
     """
 

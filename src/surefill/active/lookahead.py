@@ -45,7 +45,7 @@ cells drawn for all rows, and at least 256 for each: sums that are off by about 
 
 
 @dataclass(eq=False)
-class Lines:
+class LinePosteriors:
     """Rows (or columns) that may be asked: their posteriors, features, weighted sums F (or G) and u.
 
     ``gains`` has S F S of each, ``noise_gains`` what an answer tells of its noise; both follow the posteriors.
@@ -111,16 +111,16 @@ class Lookahead:
         (row_ids, self.row), (col_ids, self.col) = (np.unique(ids, return_inverse=True) for ids in (rows, cols))
         (m, n), rng = completion.shape, np.random.default_rng(random_state)
         targets = np.arange(m) if target_rows is None else np.unique(target_rows)
-        f = Across.drawn(np.arange(n), len(row_ids), completion.cols.ids, completion.col_features, rng)
-        g = Across.drawn(targets, len(col_ids), completion.rows.ids, completion.row_features, rng)
+        f = FeatureSample.drawn(np.arange(n), len(row_ids), completion.cols.ids, completion.col_features, rng)
+        g = FeatureSample.drawn(targets, len(col_ids), completion.rows.ids, completion.row_features, rng)
         i, j = completion.locate(row_ids, col_ids)
-        self.rows = Lines(
+        self.rows = LinePosteriors(
             completion.row_covariances.matrices[i],
             completion.rows.noise_precision.shape[i],
             completion.row_features[i],
             *f.sums(row_ids, only_where(lambda i, _: np.isin(i, targets), weights)),
         )
-        self.cols = Lines(
+        self.cols = LinePosteriors(
             completion.col_covariances.matrices[j],
             completion.cols.noise_precision.shape[j],
             completion.col_features[j],
@@ -152,7 +152,7 @@ class Lookahead:
 
 
 @dataclass(frozen=True, eq=False)
-class Across:
+class FeatureSample:
     """The columns (or rows) that the sums of a row (or column) run over, and how many they stand for."""
 
     ids: Indices
@@ -160,7 +160,9 @@ class Across:
     size: int
 
     @classmethod
-    def drawn(cls, ids: Indices, n_lines: int, known: IntArray, features: Array, rng: np.random.Generator) -> Across:
+    def drawn(
+        cls, ids: Indices, n_lines: int, known: IntArray, features: Array, rng: np.random.Generator
+    ) -> FeatureSample:
         """All of ``ids``, or as many at random as a sum for each of ``n_lines`` can afford."""
         most = max(LEAST_LINES, SUMMED_CELLS // n_lines)
         taken = ids if len(ids) <= most else np.sort(rng.choice(ids, most, replace=False))

@@ -33,7 +33,7 @@ from surefill.guarantee.plan import within
 from surefill.guarantee.propensity import Aim
 from surefill.guarantee.wording import SEEN_BEFORE
 from surefill.loop import ProgressCallback
-from surefill.losses import SQUARED, BoundedLoss, Loss
+from surefill.losses import SQUARED, ClippedLoss, Loss
 from surefill.registry import AUTO, COMPLETIONS, CONFIDENCES
 from surefill.risk import ConfidenceRisk, CrossFit, Risk, RiskAlgorithm, RiskCurve, RiskModel
 from surefill.spaces.confidence_matrix import some_cells
@@ -237,7 +237,7 @@ class Fitting:
         train: Observations,
         weights: TargetWeights,
         found: Estimates,
-        loss: BoundedLoss,
+        loss: ClippedLoss,
         floor: float,
     ) -> Population:
         """Supported cells outside training, or some of them drawn evenly."""
@@ -257,14 +257,14 @@ class Fitting:
             count * np.count_nonzero(missing),
         )
 
-    def _bounded_loss(self, observations: Observations, train: Observations, predicted: Array) -> BoundedLoss:
+    def _bounded_loss(self, observations: Observations, train: Observations, predicted: Array) -> ClippedLoss:
         """The loss, clipped at what bounds and predictions of the training cells allow.
 
         A scale that the training cells lie on counts as known only where all cells lie on it.
         """
         agrees = (train.bounds, train.bounds_from) == (observations.bounds, observations.bounds_from)
         source = train.bounds_from if agrees else BoundsSource.SEEN
-        return BoundedLoss(self.loss, train.bounds, source, _range_within(predicted, train.bounds))
+        return ClippedLoss(self.loss, train.bounds, source, _range_within(predicted, train.bounds))
 
     @contextmanager
     def _timed(self, stage: str) -> Iterator[None]:
@@ -279,7 +279,7 @@ def _range_within(predicted: Array, bounds: tuple[float, float]) -> tuple[float,
     return float(inside.min()), float(inside.max())
 
 
-def _cells_like_observed(at_train: EstimatesAt, loss: BoundedLoss, floor: float, n_calibration: int) -> Population:
+def _cells_like_observed(at_train: EstimatesAt, loss: ClippedLoss, floor: float, n_calibration: int) -> Population:
     """The supported training cells, standing for the calibration cells that are to come."""
     supported = within(0.0, at_train.confidence, 0.0, floor)
     risk, largest = at_train.risk[supported], loss.largest_at(at_train.predicted[supported])

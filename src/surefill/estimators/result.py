@@ -24,7 +24,7 @@ from surefill.guarantee import (
     state_guarantee,
 )
 from surefill.guarantee.plan import exposure, within
-from surefill.losses import BoundedLoss
+from surefill.losses import ClippedLoss
 from surefill.notebook import card
 from surefill.plots import View, plot_calibration, plot_confidence, plot_matrix, plot_risk_coverage
 from surefill.registry import storable
@@ -145,7 +145,7 @@ class PartialCompletion:
     calibration: Calibration
     calibration_cells: tuple[IntArray, IntArray]
     weights: TargetWeights
-    loss: BoundedLoss
+    loss: ClippedLoss
     scores: ConformalScores
     timings: dict[str, float]
     n_added: int = 0

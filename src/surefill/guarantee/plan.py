@@ -34,8 +34,9 @@ TINY = 1e-300
 """Keeps divisions and roots defined where there is nothing to lose."""
 
 STAKES = (0.1, 0.8, 0.1)
-"""Shares of the capital on twice the best bet, on it, and on half of it. Against a single bet that costs log(1 / 0.8)
-where the best is the best, and no more than log(10) where its size was misjudged by a factor of two."""
+"""Shares of the capital on twice a set's best bet, on it, and on half of it: on a single set that costs log(1 / 0.8)
+where the best is the best, and log(10) where its size was misjudged by a factor of two. Sets that share one mixture
+have the largest share of each bet on any of them, divided by their sum."""
 
 CAUTION = 1.1
 """A plan expects a tenth more loss than the risks say: these are learnt from cells like the observed ones, and rarer

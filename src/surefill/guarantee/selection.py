@@ -17,7 +17,6 @@ from surefill.spaces.confidence_matrix import Confidence, some_cells
 MOST_SENSITIVITY = 10.0
 """Beyond a factor of ten nobody would call a promise sensitive; the search ends there."""
 
-
 SENSITIVITY_STEP = 1.02
 """Between factors that are tried; finer than anybody knows the true one."""
 

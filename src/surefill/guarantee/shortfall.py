@@ -16,7 +16,7 @@ SHARES = (0.0, 0.25, 0.5)
 """Shares of the cells whose tolerances are advised: the least that keeps anything, a quarter, and half."""
 
 MOST_TIMES = 1000.0
-"""Who would need more than a thousand times the observations is told that the table is too noisy."""
+"""Numbers of observations are tried up to so many times those there are; beyond, none is advised."""
 
 STEP = 1.2
 """Numbers of observations are tried a fifth apart."""

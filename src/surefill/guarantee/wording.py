@@ -10,7 +10,7 @@ from surefill.guarantee.propensity import GivenPropensity, PropensityFunction
 from surefill.guarantee.selection import Selection, survived_sensitivity
 from surefill.guarantee.target_weights import TargetWeights
 from surefill.guarantee.tested_sets import Calibration
-from surefill.losses import BoundedLoss
+from surefill.losses import ClippedLoss
 from surefill.registry import storable
 
 ASKED_LATER = (
@@ -66,7 +66,7 @@ def state_guarantee(
     selection: Selection,
     calibration: Calibration,
     weights: TargetWeights,
-    loss: BoundedLoss,
+    loss: ClippedLoss,
     asked_later: bool = False,
     withheld: str = "",
 ) -> Guarantee:
@@ -120,7 +120,7 @@ def counted(number: float, exact: bool) -> str:
     return f"about {float(f'{number:.3g}'):,.0f}"
 
 
-def _holds_over(weights: TargetWeights, loss: BoundedLoss, survives: float | None) -> str:
+def _holds_over(weights: TargetWeights, loss: ClippedLoss, survives: float | None) -> str:
     condition = f" and {loss.condition}" if loss.condition else ""
     text = f"It is about {TARGETS[weights.aim]}, if cells are observed independently of one another{condition}."
     if weights.propensity is None:
