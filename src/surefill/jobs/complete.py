@@ -1,48 +1,31 @@
-"""Jobs from file to file, which the command line and a service both call: they print nothing, and raise InputError.
-
-A job checks where it is to write before it starts to work, and leaves either all of its files or none.
-"""
+"""A table of observations in, a table of trusted entries out."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from surefill.arrays import Indices
 from surefill.data import Observations
-from surefill.data.splits import fold_numbers
 from surefill.errors import InputError
-from surefill.estimators import PartialCompleter, PartialCompletion, iterate_table, load
-from surefill.estimators.evaluation import Evaluation, evaluate_folds
+from surefill.estimators import PartialCompleter, PartialCompletion, iterate_table
 from surefill.estimators.long_table import BLOCK_CELLS, Entries
 from surefill.guarantee import Shortfall
 from surefill.guarantee.propensity import Aim
 from surefill.io import ReadOptions, write_table
 from surefill.io.files import check_folder, replacing
 from surefill.io.writers import check_table_target
+from surefill.jobs.stages import about, read_file, stage
 from surefill.loop import Progress, ProgressCallback
-from surefill.report import check_picture_target, check_report_target, draw_risk_coverage, render_report
+from surefill.report import check_report_target, render_report
 
 ADDED_COLUMNS = {"confidence", "risk", "keep", "observed"}
 """Columns that a completed table has beside those of the file it was made from."""
-
-ORDER_NAMES = {
-    "risk": "risk (ours)",
-    "confidence": "confidence (ours)",
-    "interval": "conformal width",
-    "variance": "Bayesian variance",
-    "ensemble": "ensemble variance",
-    "leverage": "leverage",
-    "counts": "counts",
-}
-"""What people call the orders of :class:`surefill.estimators.evaluation.Evaluation`."""
 
 
 @dataclass(frozen=True)
@@ -186,7 +169,7 @@ def complete_file(
     source, target = Path(file), Path(output)
     model_target, report_target = (None if path is None else Path(path) for path in (model, report))
     _check_targets(source, target, model_target, report_target)
-    observations = _read(source, read or ReadOptions(), progress)
+    observations = read_file(source, read or ReadOptions(), progress)
     completer = PartialCompleter(
         tolerance=tolerance,
         delta=delta,
@@ -198,7 +181,7 @@ def complete_file(
         random_state=random_state,
         progress=progress,
     )
-    with _about(source):
+    with about(source):
         completer.fit(observations)
     blocks = _CountedBlocks(completer, entries, progress)
     # Model and report wait under temporary names until the table is complete: all appear, or none.
@@ -206,7 +189,7 @@ def complete_file(
         if model_target is not None:
             completer.save(unfinished.enter_context(replacing(model_target)))
         if report_target is not None:
-            with _stage("reporting", progress):
+            with stage("reporting", progress):
                 page = render_report(completer, title=source.name, command=command)
             unfinished.enter_context(replacing(report_target)).write_text(page, encoding="utf-8")
         lines = write_table(target, blocks, columns=_column_names(observations))
@@ -227,32 +210,6 @@ def _check_targets(file: Path, output: Path, model: Path | None, report: Path | 
             "the file read and those written (output, model, report) must be different files, or one would overwrite "
             "another."
         )
-
-
-def _read(file: Path, options: ReadOptions, progress: ProgressCallback | None) -> Observations:
-    with _stage("reading", progress):
-        return options.read(file)
-
-
-@contextmanager
-def _about(file: Path) -> Iterator[None]:
-    """Name the file where something is wrong with what it holds."""
-    try:
-        yield
-    except InputError as error:
-        raise InputError(f"{file}: {error}") from None
-
-
-@contextmanager
-def _stage(task: str, progress: ProgressCallback | None) -> Iterator[None]:
-    """Report a stage that has no steps of its own as begun, then as done."""
-    if progress is None:
-        yield
-        return
-    start = time.perf_counter()
-    progress(Progress(task, 0, 1, 0.0, 0.0))
-    yield
-    progress(Progress(task, 1, 1, time.perf_counter() - start, 1.0))
 
 
 def _column_names(observations: Observations) -> dict[str, str]:
@@ -318,168 +275,3 @@ def _plain(shortfall: Shortfall) -> dict[str, Any]:
     """The figures of a shortfall, ready for JSON."""
     named = {"limited_by": shortfall.limited_by.name.lower(), "loss": shortfall.loss.mean_name}
     return asdict(shortfall) | named
-
-
-def evaluate_file(
-    file: str | Path,
-    *,
-    by: int | str = 5,
-    only: Sequence[int] | None = None,
-    picture: str | Path | None = None,
-    read: ReadOptions | None = None,
-    tolerance: float | None = None,
-    delta: float = 0.05,
-    confidence: Any = "auto",
-    loss: Any = "squared",
-    random_state: int = 0,
-    progress: ProgressCallback | None = None,
-) -> Evaluation:
-    """Hold out each fold of ``file`` in turn, predict it, and score the ways to rank entries by trust.
-
-    Parameters
-    ----------
-    by : the number of random folds, or the column that says which fold a line is in, in whole numbers.
-    only : folds to hold out; all where None.
-    picture : where to draw risk-coverage curves as well.
-    read, tolerance, delta, confidence, loss, random_state, progress : as in :func:`complete_file`.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from surefill.datasets import make_low_rank
-    >>> seen = make_low_rank((30, 20), rank=1, n_draws=500, noise=0.1, random_state=0).observations
-    >>> lines = [f"{i},{j},{y}" for i, j, y in zip(seen.rows, seen.cols, seen.values)]
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = Path(folder) / "ratings.csv"
-    ...     _ = file.write_text("user,item,rating\\n" + "\\n".join(lines))
-    ...     found = evaluate_file(file, by=3, only=[0], confidence="posterior")
-    >>> [outcome.fold for outcome in found.outcomes]
-    [0]
-    """
-    if picture is not None:
-        check_picture_target(picture)
-    source, options = Path(file), read or ReadOptions()
-    observations = _read(source, options, progress)
-    folds = _folds(source, observations, by, options, random_state)
-    with _about(source):
-        found = evaluate_folds(
-            observations,
-            folds,
-            only=only,
-            tolerance=tolerance,
-            delta=delta,
-            confidence=confidence,
-            loss=loss,
-            random_state=random_state,
-            progress=progress,
-        )
-    if picture is not None:
-        scores: dict[str, ArrayLike] = {ORDER_NAMES[name]: score for name, score in found.scores.items()}
-        draw_risk_coverage(found.losses, scores, picture, found.loss.mean_name)
-    return found
-
-
-def _folds(file: Path, observations: Observations, by: int | str, options: ReadOptions, random_state: int) -> Indices:
-    """The fold of each observed cell: drawn at random for a number, read from the file for a column."""
-    n = len(observations)
-    if isinstance(by, int):
-        if not 2 <= by <= n:
-            raise InputError(f"{file}: by must be from 2 to {n} folds, or the name of a column; got {by}.")
-        return fold_numbers(n, by, random_state)
-    try:
-        fold = replace(options, value=by, bounds=None).read(file)
-    except InputError as error:
-        raise InputError(f"by {by!r}: {error}") from None
-    whole = np.equal(np.round(fold.values), fold.values)
-    if fold.disagreements or not whole.all():
-        problem = "has cells in more than one fold" if fold.disagreements else "must hold whole numbers"
-        raise InputError(f"{file}: column {by!r} {problem}.")
-    return fold.values.astype(np.int64)
-
-
-@dataclass(frozen=True, eq=False)
-class SuggestedCells:
-    """Cells to ask next, by label, in the order they were chosen: what is predicted there, its risk, its utility.
-
-    ``table`` maps the names of the columns to arrays; rows and columns have the names of the file the model was made
-    from.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> import surefill as sf
-    >>> seen = sf.datasets.make_low_rank((30, 20), rank=1, n_draws=300, noise=0.1, random_state=0).observations
-    >>> completer = sf.PartialCompleter(tolerance=0.2, confidence="posterior").fit(seen)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     completer.save(Path(folder) / "model.surefill")
-    ...     found = suggest_cells(Path(folder) / "model.surefill", 3, strategy="variance")
-    >>> list(found.table), len(found.as_records())
-    (['row', 'column', 'predicted', 'risk', 'utility'], 3)
-    """
-
-    table: dict[str, NDArray[Any]]
-
-    def as_records(self) -> list[dict[str, Any]]:
-        """One mapping per cell, of plain values."""
-        columns = [values.tolist() for values in self.table.values()]
-        return [dict(zip(self.table, cell, strict=True)) for cell in zip(*columns, strict=True)]
-
-
-def suggest_cells(
-    model: str | Path,
-    n: int,
-    *,
-    strategy: str = "coverage",
-    rows: Sequence[str] = (),
-    output: str | Path | None = None,
-) -> SuggestedCells:
-    """Read a saved model and say which n cells to ask next, or which n of each of the labelled ``rows``.
-
-    Parameters
-    ----------
-    model : a file written by :meth:`surefill.PartialCompleter.save`, or by ``surefill complete --save``.
-    n, strategy : see :meth:`surefill.PartialCompleter.suggest`.
-    rows : labels of rows, or their 0-based positions where the model has no labels.
-    output : a table to write as well; its suffix says how, see :func:`surefill.io.write_table`.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> import surefill as sf
-    >>> seen = sf.datasets.make_low_rank((30, 20), rank=1, n_draws=300, noise=0.1, random_state=0).observations
-    >>> completer = sf.PartialCompleter(tolerance=0.2, confidence="posterior").fit(seen)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     completer.save(Path(folder) / "model.surefill")
-    ...     found = suggest_cells(Path(folder) / "model.surefill", 2, rows=["7"])
-    >>> found.table["row"].tolist()
-    [7, 7]
-    """
-    if output is not None:
-        check_table_target(output)
-    completer = load(model)
-    seen = completer.observations_
-    ids = _row_positions(seen, rows) if rows else None
-    i, j, utility = completer.suggest(n, strategy=strategy, return_utilities=True, rows=ids)  # type: ignore[arg-type]
-    answer, (row, column, _) = completer.result_.answer(i, j), seen.names
-    table = {
-        row: i if seen.row_labels is None else seen.row_labels[i],
-        column: j if seen.col_labels is None else seen.col_labels[j],
-        "predicted": answer.value,
-        "risk": answer.risk,
-        "utility": utility,
-    }
-    if output is not None:
-        write_table(output, [table])
-    return SuggestedCells(table)
-
-
-def _row_positions(observations: Observations, labels: Sequence[str]) -> Indices:
-    """Positions of rows by label, or by number where there are no labels."""
-    if observations.row_labels is not None:
-        return observations.row_index(np.array(labels))
-    if not all(label.isdigit() for label in labels):
-        raise InputError(f"this model's rows have no labels; give positions from 0 to {observations.shape[0] - 1}.")
-    return np.array([int(label) for label in labels])

@@ -1,0 +1,110 @@
+"""Folds held out in turn: how wrong predictions are, and how well ways to rank entries by trust tell it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from surefill.arrays import Indices
+from surefill.data import Observations
+from surefill.data.splits import fold_numbers
+from surefill.errors import InputError
+from surefill.estimators.evaluation import Evaluation, evaluate_folds
+from surefill.io import ReadOptions
+from surefill.jobs.stages import about, read_file
+from surefill.loop import ProgressCallback
+from surefill.report import check_picture_target, draw_risk_coverage
+
+ORDER_NAMES = {
+    "risk": "risk (ours)",
+    "confidence": "confidence (ours)",
+    "interval": "conformal width",
+    "variance": "Bayesian variance",
+    "ensemble": "ensemble variance",
+    "leverage": "leverage",
+    "counts": "counts",
+}
+"""What people call the orders of :class:`surefill.estimators.evaluation.Evaluation`."""
+
+
+def evaluate_file(
+    file: str | Path,
+    *,
+    by: int | str = 5,
+    only: Sequence[int] | None = None,
+    picture: str | Path | None = None,
+    read: ReadOptions | None = None,
+    tolerance: float | None = None,
+    delta: float = 0.05,
+    confidence: Any = "auto",
+    loss: Any = "squared",
+    random_state: int = 0,
+    progress: ProgressCallback | None = None,
+) -> Evaluation:
+    """Hold out each fold of ``file`` in turn, predict it, and score the ways to rank entries by trust.
+
+    Parameters
+    ----------
+    by : the number of random folds, or the column that says which fold a line is in, in whole numbers.
+    only : folds to hold out; all where None.
+    picture : where to draw risk-coverage curves as well.
+    read, tolerance, delta, confidence, loss, random_state, progress : as in :func:`complete_file`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from surefill.datasets import make_low_rank
+    >>> seen = make_low_rank((30, 20), rank=1, n_draws=500, noise=0.1, random_state=0).observations
+    >>> lines = [f"{i},{j},{y}" for i, j, y in zip(seen.rows, seen.cols, seen.values)]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "ratings.csv"
+    ...     _ = file.write_text("user,item,rating\\n" + "\\n".join(lines))
+    ...     found = evaluate_file(file, by=3, only=[0], confidence="posterior")
+    >>> [outcome.fold for outcome in found.outcomes]
+    [0]
+    """
+    if picture is not None:
+        check_picture_target(picture)
+    source, options = Path(file), read or ReadOptions()
+    observations = read_file(source, options, progress)
+    folds = _folds(source, observations, by, options, random_state)
+    with about(source):
+        found = evaluate_folds(
+            observations,
+            folds,
+            only=only,
+            tolerance=tolerance,
+            delta=delta,
+            confidence=confidence,
+            loss=loss,
+            random_state=random_state,
+            progress=progress,
+        )
+    if picture is not None:
+        scores: dict[str, ArrayLike] = {ORDER_NAMES[name]: score for name, score in found.scores.items()}
+        draw_risk_coverage(found.losses, scores, picture, found.loss.mean_name)
+    return found
+
+
+def _folds(file: Path, observations: Observations, by: int | str, options: ReadOptions, random_state: int) -> Indices:
+    """The fold of each observed cell: drawn at random for a number, read from the file for a column."""
+    n = len(observations)
+    if isinstance(by, int):
+        if not 2 <= by <= n:
+            raise InputError(f"{file}: by must be from 2 to {n} folds, or the name of a column; got {by}.")
+        return fold_numbers(n, by, random_state)
+    try:
+        fold = replace(options, value=by, bounds=None).read(file)
+    except InputError as error:
+        raise InputError(f"by {by!r}: {error}") from None
+    whole = np.equal(np.round(fold.values), fold.values)
+    if fold.disagreements or not whole.all():
+        problem = "has cells in more than one fold" if fold.disagreements else "must hold whole numbers"
+        raise InputError(f"{file}: column {by!r} {problem}.")
+    return fold.values.astype(np.int64)
