@@ -84,6 +84,11 @@ def test_every_method_speaks_of_the_same_entries(fitted, sim):
     np.testing.assert_array_equal(fitted.keep(rows, cols), kept)
 
 
+def test_what_is_not_kept_has_a_reason_and_what_is_has_none(fitted):
+    rows, cols = np.indices(fitted.observations_.shape).reshape(2, -1)
+    np.testing.assert_array_equal(fitted.result_.reasons(rows, cols) == "", fitted.result_.keeps(rows, cols))
+
+
 def test_kept_entries_meet_the_tolerance_on_the_truth_with_its_noise(fitted, sim):
     kept = fitted.result_.keeps_dense()
     error = (fitted.result_.completion.dense() - sim.truth) ** 2

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -5,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 from surefill.guarantee import Calibration, Limit, Population, SelectionPlan, rounding_threshold, select, tested_sets
-from surefill.guarantee.selection import MOST_SENSITIVITY, survived_sensitivity
+from surefill.guarantee.selection import MOST_SENSITIVITY, REFUSALS, survived_sensitivity
 from surefill.losses import SQUARED
 from surefill.risk import RiskCurve
 from surefill.spaces import DenseConfidence
@@ -317,3 +319,21 @@ def test_the_risk_curve_finds_a_falling_truth():
     errors = (2 - confidence) * rng.chisquare(1, 5000)
     curve = RiskCurve.fit(confidence, errors, np.ones(5000))
     np.testing.assert_allclose(curve.at([0.2, 0.5, 0.8]), [1.8, 1.5, 1.2], atol=0.25)
+
+
+@given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1), st.floats(0, 9)), min_size=1, max_size=40))
+def test_a_cell_is_refused_for_the_first_limit_that_it_breaks(cells):
+    risk, confidence, exposed = np.array(cells).T
+    seen = draws(np.random.default_rng(0), 500)
+    chosen = replace(select(plan_for(0.4), calibration_of(*seen)), floor=0.5, most_exposure=4.0)
+    why = [REFUSALS[code] for code in chosen.refusals(risk, confidence, exposed)]
+    np.testing.assert_array_equal(np.array(why) == "", chosen.keeps(risk, confidence, exposed))
+    for reason, (r, c, e) in zip(why, cells, strict=True):
+        if c < 0.499:
+            assert reason == "too little support"
+        elif c > 0.501 and e > 4.001:
+            assert reason == "cells like it are too rarely observed"
+        elif c > 0.501 and e < 3.999 and r > 1.001 * chosen.threshold:
+            assert reason == "expected error too large"
+    nothing = replace(chosen, threshold=-np.inf)
+    assert (nothing.refusals(risk, np.ones(len(cells)), 0.0) == REFUSALS.index(REFUSALS[-1])).all()

@@ -24,6 +24,7 @@ from surefill.guarantee import (
     state_guarantee,
 )
 from surefill.guarantee.plan import exposure, within
+from surefill.guarantee.selection import REFUSALS
 from surefill.losses import ClippedLoss
 from surefill.notebook import card
 from surefill.plots import View, plot_calibration, plot_confidence, plot_matrix, plot_risk_coverage
@@ -173,6 +174,12 @@ class PartialCompletion:
         value = np.clip(predicted, *self.predicted_range)
         exposed = exposure(self.weights.at(rows, cols), self.loss.largest_at(value), self.selection.tolerance)
         return Answer(value, confidence, risk, self.selection.keeps(risk, confidence, exposed))
+
+    def reasons(self, rows: ArrayLike, cols: ArrayLike) -> NDArray[np.str_]:
+        """Why each entry is not kept, such as "too little support"; empty where it is."""
+        answer = self.answer(rows, cols)
+        exposed = exposure(self.weights.at(rows, cols), self.loss.largest_at(answer.value), self.selection.tolerance)
+        return np.array(REFUSALS)[self.selection.refusals(answer.risk, answer.confidence, exposed)]
 
     @property
     def _estimates(self) -> Estimates:

@@ -20,6 +20,15 @@ MOST_SENSITIVITY = 10.0
 SENSITIVITY_STEP = 1.02
 """Between factors that are tried; finer than anybody knows the true one."""
 
+REFUSALS = (
+    "",
+    "too little support",
+    "cells like it are too rarely observed",
+    "expected error too large",
+    "nothing can be promised at this tolerance",
+)
+"""Why a cell is not kept, by the numbers of :meth:`Selection.refusals`; 0 is kept."""
+
 
 @storable
 @dataclass(frozen=True)
@@ -102,6 +111,13 @@ class Selection:
     def keeps(self, risk: ArrayLike, confidence: ArrayLike, exposure: ArrayLike = 0.0) -> NDArray[np.bool_]:
         """Whether entries of these risks, confidences and exposures are kept; those within rounding are."""
         return within(risk, confidence, self.threshold, self.floor, exposure, self.most_exposure)
+
+    def refusals(self, risk: ArrayLike, confidence: ArrayLike, exposure: ArrayLike = 0.0) -> NDArray[np.int8]:
+        """Why entries are not kept, as positions in ``REFUSALS``: 0 where they are, else the first that applies."""
+        supported = within(0.0, confidence, 0.0, self.floor)
+        common = within(0.0, np.inf, 0.0, 0.0, exposure, self.most_exposure)
+        kept = self.keeps(risk, confidence, exposure)
+        return np.select([kept, ~supported, ~common], [0, 1, 2], 4 if self.empty else 3).astype(np.int8)
 
 
 def select(plan: SelectionPlan, calibration: Calibration, advise: bool = True) -> Selection:
