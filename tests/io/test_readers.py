@@ -243,7 +243,7 @@ def test_unusable_bounds(file):
 def test_missing_files_and_folders(tmp_path):
     with pytest.raises(InputError, match=f"^{tmp_path}/none.csv does not exist; a file with one observation"):
         read_observations(tmp_path / "none.csv")
-    with pytest.raises(InputError, match=f"^{tmp_path} is a folder; a file with one observation"):
+    with pytest.raises(InputError, match=f"^{tmp_path} is a folder without parquet files; a file with one observation"):
         read_observations(tmp_path)
 
 

@@ -153,7 +153,8 @@ def test_an_existing_file_is_replaced(tmp_path):
     ("name", "blocks", "sentence"),
     [
         ("none/out.csv", [], r"none/out\.csv cannot be written: the folder .*none does not exist\.$"),
-        ("out.xlsx", [], r"out\.xlsx must end in one of \.csv, \.tsv, \.csv\.gz, "),
+        ("out.xls", [], r"out\.xls must end in one of \.csv, \.tsv, \.csv\.gz, .*, or in / for a folder of parquet"),
+        ("out", [], r"out must end in one of "),
         ("out.csv", [], r"out\.csv cannot be written: there are no blocks, so its columns are unknown\.$"),
         ("out.csv", [block([1], [2], [3, 4])], r"^a block must have columns of equal length; got "),
         ("out.csv", [{}], r"^a block must have columns of equal length; got "),

@@ -3,23 +3,37 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
-from collections.abc import Iterator
+import shutil
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
 
 from surefill.errors import InputError
 
+Block = Mapping[str, NDArray[Any]]
+"""Lines of a table: columns of equal length by name."""
+
+Write = Callable[[Block], None]
+
 PARQUET_SUFFIXES = (".parquet", ".pq")
+EXCEL_SUFFIXES = (".xlsx",)
+
+PART = re.compile(r"part-\d+\.parquet")
+"""How the files of a folder are called that hold one table."""
 
 
-def check_folder(target: Path) -> None:
-    """Refuse a file name whose folder does not exist, or that is a folder itself, before any work is done."""
+def check_folder(target: Path, is_folder: bool = False) -> None:
+    """Refuse a name whose folder does not exist or, of a file, that is a folder itself, before any work is done."""
     if not target.parent.is_dir():
         raise InputError(f"{target} cannot be written: the folder {target.parent} does not exist.")
     if not os.access(target.parent, os.W_OK):
         raise InputError(f"{target} cannot be written: the folder {target.parent} may not be written to.")
-    if target.is_dir():
+    if target.is_dir() and not is_folder:
         raise InputError(f"{target} is a folder; a file name is expected.")
 
 
@@ -34,3 +48,36 @@ def replacing(target: Path) -> Iterator[Path]:
         raise InputError(f"{target} cannot be written: {error.strerror or error}.") from error
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def check_parts_folder(target: Path) -> None:
+    """Refuse a folder for the parts of a table that cannot be made, or that holds other things than such parts."""
+    check_folder(target, is_folder=True)
+    if target.exists() and not target.is_dir():
+        raise InputError(f"{target} is a file; a folder for parquet files is expected.")
+    others = [path.name for path in target.iterdir() if not PART.fullmatch(path.name)] if target.exists() else []
+    if others:
+        raise InputError(
+            f"{target} is a folder that holds other things, such as {min(others)}; name a new folder, or one with "
+            "nothing but the parts of a table, which would be replaced."
+        )
+
+
+@contextmanager
+def replacing_folder(target: Path) -> Iterator[Path]:
+    """A temporary folder beside ``target`` that takes its place when all went well and vanishes otherwise."""
+    mark = secrets.token_hex(4)
+    temporary, old = (target.with_name(f".{target.name}.{mark}.{end}") for end in ("part", "old"))
+    try:
+        temporary.mkdir()
+        yield temporary
+        if target.exists():
+            os.replace(target, old)
+        os.replace(temporary, target)
+    except OSError as error:
+        raise InputError(f"{target} cannot be written: {error.strerror or error}.") from error
+    finally:
+        if old.exists() and not target.exists():
+            os.replace(old, target)
+        for folder in (temporary, old):
+            shutil.rmtree(folder, ignore_errors=True)

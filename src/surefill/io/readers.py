@@ -64,7 +64,7 @@ def read_observations(
     header: bool | None = None,
     bounds: tuple[float, float] | None = None,
 ) -> Observations:
-    """Observations from a text file (csv, tsv, dat, ...; ``.gz`` too) or a parquet file, one per line.
+    """Observations from a text file (csv, tsv, dat, ...; ``.gz`` too), a parquet file or a folder of them.
 
     Ids that are all integers become integer labels, others names; labels are sorted.
 
@@ -89,11 +89,9 @@ def read_observations(
     ((2, 2), 3, ['ann', 'bob'])
     """
     source, choice = Path(path), {"row": row, "col": col, "value": value}
-    if source.is_dir():
-        raise InputError(f"{source} is a folder; a file with one observation per line is expected.")
     if not source.exists():
         raise InputError(f"{source} does not exist; a file with one observation per line is expected.")
-    if source.suffix.lower() in PARQUET_SUFFIXES:
+    if source.is_dir() or source.suffix.lower() in PARQUET_SUFFIXES:
         return _read_parquet(source, choice, bounds)
     return _read_text(source, choice, delimiter, header, bounds)
 
@@ -159,15 +157,30 @@ def _read_parquet(path: Path, choice: Choice, bounds: tuple[float, float] | None
         from pyarrow import parquet
     except ImportError:
         raise MissingExtraError("reading parquet files", "io") from None
-    try:
-        with parquet.ParquetFile(path) as file:
-            names = file.schema_arrow.names
-            row, col, value = (names[position] for position in positions_of(path, names, True, choice))
-            table = file.read(columns=[row, col, value])
-    except (pyarrow.ArrowException, OSError) as error:
-        reason = str(error).partition("\n")[0].rstrip(".")
-        raise InputError(f"{path} is damaged or not a parquet file: {reason}.") from None
-    return observations_from_columns(table, (row, col, value), bounds, str(path))
+    parts, tables = _parts_of(path) if path.is_dir() else [path], []
+    for part in parts:
+        try:
+            with parquet.ParquetFile(part) as file:
+                names = file.schema_arrow.names
+                row, col, value = (names[position] for position in positions_of(part, names, True, choice))
+                tables.append(file.read(columns=[row, col, value]))
+        except (pyarrow.ArrowException, OSError) as error:
+            reason = str(error).partition("\n")[0].rstrip(".")
+            raise InputError(f"{part} is damaged or not a parquet file: {reason}.") from None
+        if tables[-1].schema != tables[0].schema:
+            raise InputError(f"{part} has other columns than {parts[0]}; the parts of a table must have the same.")
+    return observations_from_columns(pyarrow.concat_tables(tables), (row, col, value), bounds, str(path))
+
+
+def _parts_of(folder: Path) -> list[Path]:
+    """The parquet files of a folder, which hold one table, in the order of their names."""
+    parts = sorted(path for path in folder.iterdir() if path.suffix.lower() in PARQUET_SUFFIXES)
+    if not parts:
+        raise InputError(
+            f"{folder} is a folder without parquet files; a file with one observation per line is expected, or a "
+            "folder of parquet files."
+        )
+    return parts
 
 
 def _looks_like_header(fields: Sequence[str], choice: Choice) -> bool:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import gzip
 import importlib.util
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+import tempfile
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import IO, Any, cast
@@ -14,14 +15,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefill.errors import InputError, MissingExtraError
-from surefill.io.files import PARQUET_SUFFIXES, check_folder, replacing
+from surefill.io.excel_writer import excel_file
+from surefill.io.files import (
+    EXCEL_SUFFIXES,
+    PARQUET_SUFFIXES,
+    Block,
+    Write,
+    check_folder,
+    check_parts_folder,
+    replacing,
+    replacing_folder,
+)
+from surefill.io.parquet_writer import parquet_file, parquet_folder
 
-Block = Mapping[str, NDArray[Any]]
-Write = Callable[[Block], None]
+SUFFIXES = (".csv", ".tsv", ".csv.gz", ".tsv.gz", *PARQUET_SUFFIXES, *EXCEL_SUFFIXES)
+FOLDER = "/"
+"""How a name ends that means a folder of parquet files."""
 
-SUFFIXES = (".csv", ".tsv", ".csv.gz", ".tsv.gz", *PARQUET_SUFFIXES)
-LINES_AT_ONCE = 4096
-"""Lines formatted by one operation, which bounds the memory of its list of cells."""
+PARQUET, EXCEL = ("pyarrow", "writing parquet files"), ("openpyxl", "writing Excel files")
+NEEDS = dict.fromkeys((*PARQUET_SUFFIXES, FOLDER), PARQUET) | dict.fromkeys(EXCEL_SUFFIXES, EXCEL)
+"""Packages that only some kinds of files need, and what for."""
+
+CELLS_AT_ONCE = 1 << 15
+"""Cells formatted by one operation, which bounds the memory of their list."""
 
 
 def write_table(
@@ -31,15 +47,16 @@ def write_table(
     columns: Mapping[str, str] | None = None,
     exact: Collection[str] = ("value",),
 ) -> int:
-    """Write blocks of equally long columns to a csv, tsv (or ``.gz``) or parquet file; return the lines.
+    """Write blocks of equally long columns to a csv, tsv (or ``.gz``), parquet or Excel file; return the lines.
 
     The file appears when it is complete: until then a temporary file beside it is written, so whatever goes
     wrong leaves nothing behind and an existing file as it was. In text, numbers keep six significant digits
-    (fifteen in ``exact`` columns) and NaN is empty; in parquet, NaN is null.
+    (in ``exact`` columns as many as give back the same number) and NaN is empty; in parquet, NaN is null.
 
     Parameters
     ----------
-    path : the file; its suffix says which kind.
+    path : the file; its suffix says which kind. Text that ends in ``/``, or a folder of such files, means a folder of
+        parquet files ``part-00000.parquet``, ..., which appears as a whole too.
     blocks : mappings from column name to array, all with the same columns.
     columns : names to write in place of those in the blocks, such as ``{"row": "userId"}``.
     exact : columns of the blocks whose numbers are to be read back as they were.
@@ -60,7 +77,7 @@ def write_table(
     target, suffix = Path(path), check_table_target(path)
     lines, names = 0, None
     with (
-        replacing(target) as temporary,
+        (replacing_folder if suffix == FOLDER else replacing)(target) as temporary,
         _opened(temporary, suffix, {(columns or {}).get(name, name) for name in exact}) as write,
     ):
         for block in blocks:
@@ -73,21 +90,43 @@ def write_table(
     return lines
 
 
+def bytes_per_line(path: str | os.PathLike[str], block: Block, *, exact: Collection[str] = ("value",)) -> float:
+    """How many bytes a line of ``block`` takes in a file like ``path``, which is not written."""
+    suffix = check_table_target(path)
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "block"
+        with _opened(file, PARQUET_SUFFIXES[0] if suffix == FOLDER else suffix, exact) as write:
+            write(block)
+        return file.stat().st_size / max(1, len(next(iter(block.values()))))
+
+
 def check_table_target(path: str | os.PathLike[str]) -> str:
     """The suffix that says how a table is written to ``path``; refuse, before any work, what cannot be."""
     target = Path(path)
-    check_folder(target)
     suffix = next((known for known in SUFFIXES if target.name.lower().endswith(known)), None)
+    if suffix is None and (os.fspath(path).endswith(("/", os.sep)) or target.is_dir()):
+        suffix = FOLDER
+        check_parts_folder(target)
+    else:
+        check_folder(target)
     if suffix is None:
-        raise InputError(f"{target} must end in one of {', '.join(SUFFIXES)}, which says how to write it.")
-    if suffix in PARQUET_SUFFIXES and importlib.util.find_spec("pyarrow") is None:
-        raise MissingExtraError("writing parquet files", "io")
+        raise InputError(
+            f"{target} must end in one of {', '.join(SUFFIXES)}, which says how to write it, or in / for a folder of "
+            "parquet files."
+        )
+    package, feature = NEEDS.get(suffix, ("surefill", ""))
+    if importlib.util.find_spec(package) is None:
+        raise MissingExtraError(feature, "io")
     return suffix
 
 
 def _opened(path: Path, suffix: str, exact: Collection[str]) -> AbstractContextManager[Write]:
+    if suffix == FOLDER:
+        return parquet_folder(path)
     if suffix in PARQUET_SUFFIXES:
-        return _parquet_file(path)
+        return parquet_file(path)
+    if suffix in EXCEL_SUFFIXES:
+        return excel_file(path)
     return _text_file(path, "\t" if suffix.startswith(".tsv") else ",", suffix.endswith(".gz"), exact)
 
 
@@ -101,25 +140,6 @@ def _checked_names(block: Block, names: list[str] | None) -> list[str]:
 
 
 @contextmanager
-def _parquet_file(path: Path) -> Iterator[Write]:
-    import pyarrow
-    from pyarrow import parquet
-
-    writer: Any = None
-    with ExitStack() as stack:
-
-        def write(block: Block) -> None:
-            nonlocal writer
-            arrays = {name: pyarrow.array(column, from_pandas=True) for name, column in block.items()}
-            table = pyarrow.table(arrays)
-            if writer is None:
-                writer = stack.enter_context(parquet.ParquetWriter(path, table.schema))
-            writer.write_table(table)
-
-        yield write
-
-
-@contextmanager
 def _text_file(path: Path, delimiter: str, packed: bool, exact: Collection[str]) -> Iterator[Write]:
     with ExitStack() as stack:
         file: IO[bytes] = stack.enter_context(open(path, "xb"))
@@ -129,8 +149,9 @@ def _text_file(path: Path, delimiter: str, packed: bool, exact: Collection[str])
         def write(block: Block) -> None:
             if file.tell() == 0:
                 file.write((delimiter.join(quoted(list(block), delimiter)) + "\n").encode())
-            for start in range(0, len(next(iter(block.values()))), LINES_AT_ONCE):
-                part = {name: column[start : start + LINES_AT_ONCE] for name, column in block.items()}
+            step = max(1, CELLS_AT_ONCE // len(block))
+            for start in range(0, len(next(iter(block.values()))), step):
+                part = {name: column[start : start + step] for name, column in block.items()}
                 file.write(format_lines(part, delimiter, exact).encode())
 
         yield write
@@ -139,8 +160,7 @@ def _text_file(path: Path, delimiter: str, packed: bool, exact: Collection[str])
 def format_lines(block: Block, delimiter: str, exact: Collection[str]) -> str:
     """All lines of a block by one formatting operation, which is what makes it fast."""
     formats, columns = zip(
-        *(_format_column(column, delimiter, ".15g" if name in exact else ".6g") for name, column in block.items()),
-        strict=True,
+        *(_format_column(column, delimiter, name in exact) for name, column in block.items()), strict=True
     )
     length, width = len(columns[0]), len(columns)
     cells: list[Any] = [None] * (length * width)
@@ -150,12 +170,14 @@ def format_lines(block: Block, delimiter: str, exact: Collection[str]) -> str:
     return (template * length) % tuple(cells)
 
 
-def _format_column(column: NDArray[Any], delimiter: str, notation: str) -> tuple[str, list[Any]]:
+def _format_column(column: NDArray[Any], delimiter: str, exact: bool) -> tuple[str, list[Any]]:
     """A format for every cell of a column, and the cells to be formatted."""
+    if column.dtype.kind == "f" and exact:
+        return "%s", ["" if cell != cell else repr(cell).removesuffix(".0") for cell in column.tolist()]
     if column.dtype.kind == "f":
         if not np.isnan(column).any():
-            return f"%{notation}", column.tolist()
-        return "%s", ["" if cell != cell else f"%{notation}" % cell for cell in column.tolist()]
+            return "%.6g", column.tolist()
+        return "%s", ["" if cell != cell else f"{cell:.6g}" for cell in column.tolist()]
     if column.dtype.kind == "b":
         return "%s", np.where(column, "true", "false").tolist()
     if column.dtype.kind in "iu":
