@@ -76,7 +76,7 @@ def test_slopes_are_the_formula_and_leave_the_own_entry_out():
     for t in range(len(group)):
         slope, centre = of((group == group[t]) & (np.arange(len(group)) != t), found[0])
         assert left_out[t] / levels[t] == pytest.approx(np.exp(np.clip(slope * (M[t] - centre), -1, 1)))
-    np.testing.assert_allclose(factors.at([3, 99], [4.0, 4.0])[1], 1.0)
+    np.testing.assert_allclose(factors.log_at([3, 99], [4.0, 4.0])[1], 0.0)
 
 
 def test_rows_whose_noise_depends_on_the_prediction_are_found_and_their_direction():

@@ -212,9 +212,10 @@ def test_unseen_rows_and_columns_are_like_most_but_less_well_known(uneven):
     found = fitted(larger, BayesianFactorModel(rank=2))
     unseen = found.at([250, 250, 0, 299], [0, 150, 150, 199])
     assert np.isfinite(unseen).all()
-    assert found.rows.at([250], [2.0])[0] == found.cols.at([150], [2.0])[0] == 1.0
+    assert found.rows.log_at([250], [2.0])[0] == found.cols.log_at([150], [2.0])[0] == 0.0
     variance = found.evidence.completion.variance([250, 0], [0, 0])
-    by_row = found.at([250, 0], [0, 0]) / found.rows.at([250, 0], found.evidence.completion.at([250, 0], [0, 0]))
+    predicted = found.evidence.completion.at([250, 0], [0, 0])
+    by_row = found.at([250, 0], [0, 0]) / np.exp(found.rows.log_at([250, 0], predicted))
     assert variance[0] > variance[1]
     assert found.slope > 0
     assert unseen[1] > np.median(found.at(seen.rows, seen.cols))

@@ -56,6 +56,12 @@ class Estimates:
             confidence = self.confidence.at(rows, cols)
         return EstimatesAt(predicted, confidence, self.risk.given(rows, cols, predicted, confidence))
 
+    def block(self, rows: IntArray, cols: IntArray) -> EstimatesAt:
+        """The same on the grid rows x cols, by matrix products where the parts allow."""
+        predicted, confidence = self.completion.block(rows, cols), self.confidence.block(rows, cols)
+        i, j = np.ix_(rows, cols)
+        return EstimatesAt(predicted, confidence, self.risk.given(i, j, predicted, confidence))
+
     def fold_in(self, observations: Observations) -> Estimates:
         """The same for other rows, seen at ``observations``, the completion folded in once."""
         completion = self.completion.fold_in(observations)
@@ -170,9 +176,16 @@ class PartialCompletion:
 
     def answer(self, rows: ArrayLike, cols: ArrayLike) -> Answer:
         """Value, confidence, risk and keep at the pairs (rows[t], cols[t]), the completion asked once per entry."""
-        predicted, confidence, risk = self._estimates.at(rows, cols)
+        return self._answer(self._estimates.at(rows, cols), self.weights.at(rows, cols))
+
+    def answer_block(self, rows: IntArray, cols: IntArray) -> Answer:
+        """The same on the grid rows x cols, each array len(rows) x len(cols)."""
+        return self._answer(self._estimates.block(rows, cols), self.weights.at(*np.ix_(rows, cols)))
+
+    def _answer(self, estimates: EstimatesAt, weight: Array) -> Answer:
+        predicted, confidence, risk = estimates
         value = np.clip(predicted, *self.predicted_range)
-        exposed = exposure(self.weights.at(rows, cols), self.loss.largest_at(value), self.selection.tolerance)
+        exposed = exposure(weight, self.loss.largest_at(value), self.selection.tolerance)
         return Answer(value, confidence, risk, self.selection.keeps(risk, confidence, exposed))
 
     def reasons(self, rows: ArrayLike, cols: ArrayLike) -> NDArray[np.str_]:

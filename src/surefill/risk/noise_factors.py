@@ -51,12 +51,13 @@ class NoiseFactors:
         nothing = np.zeros(len(ids) + 1)
         return cls(ids, nothing + 1.0, nothing, nothing)
 
-    def at(self, indices: ArrayLike, predicted: Array) -> Array:
-        """The factor of each given row (or column), at these predictions."""
-        return self.of(locate(self.ids, np.asarray(indices)), predicted)
+    def log_at(self, indices: ArrayLike, predicted: Array) -> Array:
+        """The log of the factor of each given row (or column), at these predictions."""
+        groups = locate(self.ids, np.asarray(indices))
+        return np.log(self.factors)[groups] + _exponent(self.slopes[groups], predicted - self.centres[groups])
 
     def of(self, groups: NDArray[np.int64], predicted: Array) -> Array:
-        """The same for positions among ``ids``; -1 is a row without data."""
+        """The factors at positions among ``ids``; -1 is a row without data."""
         return self.factors[groups] * _tilt(self.slopes[groups], predicted - self.centres[groups])
 
 
@@ -149,4 +150,8 @@ def _spreads(sums: Array) -> Array:
 
 
 def _tilt(slopes: Array, off_centre: Array) -> Array:
-    return np.asarray(np.exp(np.clip(slopes * off_centre, -LARGEST_TILT, LARGEST_TILT)))
+    return np.exp(_exponent(slopes, off_centre))
+
+
+def _exponent(slopes: Array, off_centre: Array) -> Array:
+    return np.clip(slopes * off_centre, -LARGEST_TILT, LARGEST_TILT)

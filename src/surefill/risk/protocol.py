@@ -33,7 +33,10 @@ class Risk(Protocol):
         ...
 
     def given(self, rows: ArrayLike, cols: ArrayLike, predicted: Array, confidence: Array) -> NDArray[np.float64]:
-        """The same where the completion's values and the confidences at these pairs are known already."""
+        """The same where the completion's values and the confidences at these pairs are known already.
+
+        Rows and columns may be ``np.ix_(rows, cols)``, a grid, and the others of its shape.
+        """
         ...
 
     def fold_in(

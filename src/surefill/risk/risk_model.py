@@ -46,8 +46,11 @@ class SupportFactor:
 
     def at(self, confidence: Array) -> Array:
         """The factor of entries of these confidences."""
-        short = np.maximum(0.0, 1.0 - confidence / self.floor)
-        return np.asarray(self.unsupported**short)
+        return np.asarray(np.exp(self.log_at(confidence)))
+
+    def log_at(self, confidence: Array) -> Array:
+        """Its logarithm, (1 - C / floor) log k and at least 0."""
+        return np.asarray(np.log(self.unsupported) * np.maximum(0.0, 1.0 - confidence / self.floor))
 
 
 @storable
@@ -102,10 +105,13 @@ class FittedRisk:
 
     def given(self, rows: ArrayLike, cols: ArrayLike, predicted: Array, confidence: Array) -> NDArray[np.float64]:
         """The same where the completion's values and the confidences at these pairs are known already."""
-        curve = np.interp(predicted, self.knots, self.heights)
-        level = np.exp(self.slope * self.evidence.log_variance(rows, cols) + curve)
-        risk = level * self.rows.at(rows, predicted) * self.cols.at(cols, predicted)
-        risk = np.asarray(risk if self.support is None else risk * self.support.at(confidence))
+        log_risk = self.slope * self.evidence.log_variance(rows, cols)
+        log_risk += np.interp(predicted, self.knots, self.heights)
+        log_risk += self.rows.log_at(rows, predicted)
+        log_risk += self.cols.log_at(cols, predicted)
+        if self.support is not None:
+            log_risk += self.support.log_at(confidence)
+        risk = np.exp(log_risk, out=log_risk)
         return risk if self.chance is None else self.chance.at(risk)
 
     def fold_in(

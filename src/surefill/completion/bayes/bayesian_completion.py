@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from surefill.arrays import Array, IntArray
+from surefill.completion.bayes.variance_grid import is_grid, packed, packed_squares
 from surefill.completion.bayes.variational import FactorPosterior, VariationalRegression
 from surefill.completion.factored_completion import FactoredCompletion
 from surefill.completion.grouped_regression import merged
@@ -117,9 +118,24 @@ class BayesianFactorCompletion(FactoredCompletion):
         if self.row_covariances is None or self.col_covariances is None:
             raise InputError("this completion was kept for its values only; fit the model again for variances.")
         i, j = self.locate(rows, cols)
+        if is_grid(i, j):
+            return self._variance_on_grid(i[:, 0], j[0])
         of_row = quadratic_forms(self.col_features, self.row_covariances.matrices, j, i)
         of_col = quadratic_forms(self.row_features, self.col_covariances.matrices, i, j)
         return self.unit.squared_error_from_unit(self.noise + of_row + of_col)
+
+    def _variance_on_grid(self, i: IntArray, j: IntArray) -> NDArray[np.float64]:
+        """The same on a grid, by one matrix product of inner dimension (rank + 1)(rank + 2)."""
+        assert self.row_covariances is not None
+        left = np.hstack([packed(self.row_covariances.matrices[i]), packed_squares(self.row_features[i])])
+        forms = left @ self._packed_cols[j].T
+        return self.unit.squared_error_from_unit(np.add(forms, self.noise, out=forms))
+
+    @cached_property
+    def _packed_cols(self) -> Array:
+        """What the rows are multiplied with on grids: f_j f_j' and T_j of each column."""
+        assert self.col_covariances is not None
+        return np.hstack([packed_squares(self.col_features), packed(self.col_covariances.matrices)])
 
     def row_posterior(self, observations: Observations) -> Array:
         """The covariance of (b_i, p_i) of each row; last the prior's."""

@@ -21,7 +21,7 @@ class Propensity(Protocol):
     """P(cell is observed), asked cell by cell."""
 
     def at(self, rows: ArrayLike, cols: ArrayLike) -> Array:
-        """Probabilities in (0, 1] at the cells (rows[t], cols[t])."""
+        """Probabilities in (0, 1] at the cells (rows[t], cols[t]); on a grid where given ``np.ix_(rows, cols)``."""
         ...
 
 
@@ -58,7 +58,8 @@ class PropensityFunction:
 
     def at(self, rows: ArrayLike, cols: ArrayLike) -> Array:
         """Probabilities at the cells (rows[t], cols[t])."""
-        return _probabilities(self.function(np.asarray(rows), np.asarray(cols)))
+        i, j = np.broadcast_arrays(np.asarray(rows), np.asarray(cols))
+        return _probabilities(self.function(i.ravel(), j.ravel())).reshape(i.shape)
 
 
 def _probabilities(given: ArrayLike) -> Array:

@@ -154,8 +154,10 @@ class CalibratedPropensity:
 
     def corrected(self, modelled: Array, rows: ArrayLike, cols: ArrayLike) -> Array:
         """p' at the cells (rows[t], cols[t]), of which the model says p."""
-        odds = _logits(modelled)
-        by_stratum = np.minimum(expit(odds + np.interp(odds, self.knots, self.shifts)), MOST_LIKELY)
+        by_stratum = modelled
+        if self.shifts.any():
+            odds = _logits(modelled)
+            by_stratum = np.minimum(expit(odds + np.interp(odds, self.knots, self.shifts)), MOST_LIKELY)
         return np.asarray(by_stratum if self.raking is None else self.raking.corrected(by_stratum, rows, cols))
 
 
