@@ -128,9 +128,11 @@ def new_people(seed):
             score = popularity[pool.cols].astype(float) if strategy == "most popular" else variance
             chosen = np.concatenate([best(score, np.flatnonzero(pool.rows == row)) for row in new])
         else:
-            cells = completer.suggest(QUESTIONS, (pool.rows, pool.cols), strategy, rows=new)
-            chosen = pool.find(*cells)
-        completer.observe(pool.rows[chosen], pool.cols[chosen], pool.values[chosen])
+            candidates = pool.row_names(pool.rows), pool.col_names(pool.cols)
+            rows, cols = completer.suggest(QUESTIONS, candidates, strategy, rows=pool.row_names(new))
+            chosen = pool.find(pool.row_index(rows), pool.col_index(cols))
+        asked_rows, asked_cols = pool.row_names(pool.rows[chosen]), pool.col_names(pool.cols[chosen])
+        completer.observe(asked_rows, asked_cols, pool.values[chosen])
         errors[strategy] = error_of(completer, test)
         completer.result_, completer.observations_, completer.asked_ = fitted
     return errors
@@ -141,7 +143,7 @@ def best(score, places):
 
 
 def error_of(completer, test):
-    return float(np.mean((completer.predict(test.rows, test.cols) - test.values) ** 2))
+    return float(np.mean((completer.result_.values_at(test.rows, test.cols) - test.values) ** 2))
 
 
 def movielens(seeds, pool):

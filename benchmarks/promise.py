@@ -34,9 +34,9 @@ def report(name, tolerance, delta):
     completer = PartialCompleter(tolerance=tolerance, delta=delta).fit(base)
     seconds = time.perf_counter() - start
     i, j = test.rows, test.cols
-    errors, kept = test.squared_errors(completer.predict(i, j)), completer.keep(i, j)
-    risk, result = completer.predict_risk(i, j), completer.result_
-    low, high = completer.predict_interval(i, j, 0.9)
+    result = completer.result_
+    answer, (low, high) = result.answer(i, j), result.interval_at(i, j, 0.9)
+    errors, kept, risk = test.squared_errors(answer.value), answer.keep, answer.risk
     print(f"{name}, {len(base):,} ratings, tolerance {tolerance:g}, delta {delta:g}: {seconds:.1f} s")
     print(f"  {result.selection.sentence}\n  {result.guarantee.sentence}\n  {result.guarantee.holds_over}")
     error = f"{errors[kept].mean():.4f}" if kept.any() else "none"

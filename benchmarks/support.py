@@ -113,13 +113,15 @@ def look(setting, leak, seed, posterior):
     found = {
         "support, components aside": kept_shares(supports(untied(confidence), floor), parts),
         "support": kept_shares(supports(confidence, floor), parts),
-        "kept": kept_shares(completer.keep, parts, completer.predict) | {"seconds": seconds},
+        "kept": kept_shares(completer.result_.keeps, parts, completer.result_.values_at) | {"seconds": seconds},
     }
     if posterior:
         start = time.perf_counter()
         other = PartialCompleter(setting.tolerance, confidence="posterior", random_state=seed).fit(part.shown)
         seconds = time.perf_counter() - start
-        found["kept, posterior"] = kept_shares(other.keep, parts, other.predict) | {"seconds": seconds}
+        found["kept, posterior"] = kept_shares(other.result_.keeps, parts, other.result_.values_at) | {
+            "seconds": seconds
+        }
     return found
 
 

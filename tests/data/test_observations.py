@@ -200,11 +200,11 @@ def test_labels_are_looked_up():
     seen = Observations([0, 1], [0, 1], [1.0, 2.0], row_labels=["b", "a"], col_labels=[10, 20])
     assert seen.row_index(["a", "b"]).tolist() == [1, 0]
     assert seen.col_index([20]).tolist() == seen.col_index(["20"]).tolist() == [1]
-    with pytest.raises(InputError, match="column labels are int64 here, such as 10"):
+    with pytest.raises(InputError, match="no column labelled 'x': columns are asked for by label here, such as 10"):
         seen.col_index(["x"])
     with pytest.raises(InputError, match="no row labelled 'z'"):
         seen.row_index(["z"])
-    with pytest.raises(InputError, match="no row labels; use indices from 0 to 1"):
+    with pytest.raises(InputError, match="no row 'a': rows have no labels here and are counted from 0 to 1"):
         Observations([0, 1], [0, 1], [1.0, 2.0]).row_index(["a"])
 
 

@@ -31,7 +31,7 @@ def test_columns_say_what_the_completer_says(completer):
     whole = gathered(completer, "all")
     assert list(whole) == ["row", "column", "value", "confidence", "risk", "keep", "observed"]
     assert len(whole["row"]) == 300
-    rows, cols = completer.observations_.row_index(whole["row"]), whole["column"]
+    rows, cols = whole["row"], whole["column"]
     assert whole["row"][17] == "r1"
     np.testing.assert_array_equal(whole["confidence"], completer.predict_confidence(rows, cols))
     np.testing.assert_array_equal(whole["keep"], completer.keep(rows, cols))
@@ -40,7 +40,9 @@ def test_columns_say_what_the_completer_says(completer):
     assert seen.sum() == len(completer.observations_)
     np.testing.assert_array_equal(whole["value"][~seen], completer.predict(rows, cols)[~seen])
     dense = completer.observations_.dense()
-    np.testing.assert_array_equal(whole["value"][seen], dense[rows[seen], cols[seen]])
+    np.testing.assert_array_equal(
+        whole["value"][seen], dense[completer.observations_.row_index(rows[seen]), cols[seen]]
+    )
 
 
 def test_which_entries(completer):

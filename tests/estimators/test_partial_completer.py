@@ -1,5 +1,6 @@
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from scipy import sparse
 from sklearn.base import clone
@@ -183,24 +184,57 @@ def test_risk_by_confidence_alone_or_by_an_own_algorithm(sim):
         PartialCompleter(risk="none").fit(sim.observations)
 
 
-def test_labels_or_indices(sim):
+@pytest.fixture(scope="module")
+def named(sim):
+    """Rows labelled by text, columns by integers that are no positions."""
     seen = sim.observations
-    named = Observations(
-        seen.rows, seen.cols, seen.values, seen.shape, seen.bounds, counts=seen.counts,
-        row_labels=[f"user {i}" for i in range(60)], col_labels=1000 + np.arange(50),
-    )  # fmt: skip
-    completer = PartialCompleter(confidence="posterior").fit(named)
-    assert completer.predict(["user 7"], ["1003"])[0] == completer.predict([7], [3])[0]
-    assert completer.predict("user 7", "1003").shape == (1,)
+    labels = {"row_labels": [f"user {i}" for i in range(60)], "col_labels": 50 - np.arange(50)}
+    labelled = Observations(seen.rows, seen.cols, seen.values, seen.shape, seen.bounds, counts=seen.counts, **labels)
+    return PartialCompleter(confidence="posterior").fit(labelled)
+
+
+@pytest.mark.parametrize("ask", ["predict", "predict_confidence", "predict_risk", "keep", "predict_interval"])
+def test_integers_are_labels_where_there_are_labels_and_positions_where_there_are_none(named, fitted, ask):
+    by_label = getattr(named, ask)(["user 7", "user 9"], [47, 3])
+    at_positions = {"predict": "values_at", "predict_confidence": "confidence_at", "predict_risk": "risk_at",
+                    "keep": "keeps"}.get(ask)  # fmt: skip
+    result, cells = named.result_, ([7, 9], [3, 47])
+    expected = getattr(result, at_positions)(*cells) if at_positions else result.interval_at(*cells, 0.9)
+    np.testing.assert_array_equal(by_label, expected)
+    np.testing.assert_array_equal(getattr(named, ask)(["user 7", "user 9"], ["47", "3"]), expected)
+    by_position = getattr(fitted, ask)(*cells)
+    result = fitted.result_
+    expected = getattr(result, at_positions)(*cells) if at_positions else result.interval_at(*cells, 0.9)
+    np.testing.assert_array_equal(by_position, expected)
+
+
+def test_what_is_not_a_label_is_refused_in_one_sentence(named, fitted):
+    assert named.predict("user 7", 47).shape == (1,)
     with pytest.raises(InputError, match="no row labelled 'user 77'"):
-        completer.predict(["user 77"], [3])
-    with pytest.raises(InputError, match="cols must be from 0 to 49; got 1003 to 1003"):
-        completer.predict([7], [1003])
-    with pytest.raises(InputError, match="rows and cols must be of one length"):
-        completer.keep([7], [1, 2])
-    assert completer.predict(np.array([7], object), np.array([3], object)) == completer.predict([7], [3])
-    with pytest.raises(InputError, match="whole numbers or labels; got float64"):
-        completer.keep([7.0], [1])
+        named.predict(["user 77"], [3])
+    with pytest.raises(InputError, match="no row labelled 7: rows are asked for by label here, such as 'user 0', not"):
+        named.predict([7], [3])
+    with pytest.raises(InputError, match=r"no column labelled 1003: columns .* such as 50"):
+        named.predict(["user 7"], [1003])
+    with pytest.raises(InputError, match="rows and cols must be of one length, a pair per entry; got 1 and 2"):
+        named.keep(["user 7"], [1, 2])
+    with pytest.raises(InputError, match="no column 50: columns have no labels here and are counted from 0 to 49"):
+        fitted.keep([7], [50])
+    with pytest.raises(InputError, match=r"asked for by whole numbers or text; got 7\.5"):
+        fitted.keep([7.5], [1])
+    with pytest.raises(InputError, match="asked for by whole numbers or text; got True"):
+        fitted.keep(np.full(60, True), [1])
+
+
+def test_labels_come_in_any_container(named):
+    expected = named.predict(["user 7", "user 9"], [47, 3])
+    frame = pd.DataFrame({"row": ["user 7", "user 9"], "col": [47, 3]})
+    for kind in (frame, frame.astype("category"), frame.convert_dtypes(), pl.DataFrame(frame.to_dict("list"))):
+        np.testing.assert_array_equal(named.predict(kind["row"], kind["col"]), expected)
+    index = frame.set_index(["row", "col"]).index
+    rows, cols = index.get_level_values("row"), index.get_level_values("col")
+    np.testing.assert_array_equal(named.predict(rows, cols), expected)
+    np.testing.assert_array_equal(named.predict(np.array(["user 7", "user 9"], object), (47, 3.0)), expected)
 
 
 def test_matrix_door_fills_kept_entries_and_leaves_the_rest_nan(sim):
@@ -408,12 +442,13 @@ def test_too_little_to_learn_from(observations, sentence):
 def test_error_falls_with_confidence_on_movielens(data_folder, confidence, first_tenth):
     base, test = load_movielens("ml-100k", data_folder, fold=1)
     completer = PartialCompleter(tolerance=0.8, confidence=confidence).fit(base)
-    error = (completer.predict(test.rows, test.cols) - test.values) ** 2
-    by_confidence = error[np.argsort(-completer.predict_confidence(test.rows, test.cols))]
+    answer = completer.result_.answer(test.rows, test.cols)
+    error = (answer.value - test.values) ** 2
+    by_confidence = error[np.argsort(-answer.confidence)]
     tenths = [part.mean() for part in np.array_split(by_confidence, 10)]
     assert tenths[0] < first_tenth * np.mean(error)
     assert tenths[-1] > 1.2 * np.mean(error)
-    kept = completer.keep(test.rows, test.cols)
+    kept = answer.keep
     assert error[kept].mean() < 0.85 < error[~kept].mean()
 
 

@@ -36,16 +36,16 @@ def test_a_loaded_model_answers_as_the_saved_one(seen, tmp_path, confidence, com
     again = load(tmp_path / "model")
     assert completer.result_.guarantee.promised
     cells = np.arange(300)
-    for method in ("predict", "predict_confidence", "predict_risk", "keep"):
-        expected = getattr(completer, method)(cells // 15, cells % 15)
-        np.testing.assert_array_equal(getattr(again, method)(cells // 15, cells % 15), expected)
+    for method in ("values_at", "confidence_at", "risk_at", "keeps"):
+        expected = getattr(completer.result_, method)(cells // 15, cells % 15)
+        np.testing.assert_array_equal(getattr(again.result_, method)(cells // 15, cells % 15), expected)
     for mine, theirs in zip(
-        again.predict_interval(cells // 15, cells % 15),
-        completer.predict_interval(cells // 15, cells % 15),
+        again.result_.interval_at(cells // 15, cells % 15, 0.9),
+        completer.result_.interval_at(cells // 15, cells % 15, 0.9),
         strict=True,
     ):
         np.testing.assert_array_equal(mine, theirs)
-    assert again.predict(["é3"], ["107"])[0] == completer.predict([3], [7])[0]
+    assert again.predict(["é3"], ["107"])[0] == completer.result_.values_at([3], [7])[0]
     assert again.get_params() == completer.get_params() | {"progress": None}
     assert again.result_.selection == completer.result_.selection
     assert again.result_.guarantee == completer.result_.guarantee
@@ -61,8 +61,8 @@ def test_what_a_promise_is_aimed_at_survives(seen, tmp_path, propensity):
     completer.save(tmp_path / "model")
     again = load(tmp_path / "model")
     assert again.result_.guarantee == completer.result_.guarantee
-    low, high = again.predict_interval([0, 1], [2, 3])
-    np.testing.assert_array_equal([low, high], completer.predict_interval([0, 1], [2, 3]))
+    low, high = again.result_.interval_at([0, 1], [2, 3], 0.9)
+    np.testing.assert_array_equal([low, high], completer.result_.interval_at([0, 1], [2, 3], 0.9))
     own = PartialCompleter(
         0.6, confidence="posterior", aim="all", propensity=lambda rows, cols: np.full(len(rows), 0.5)
     )

@@ -75,18 +75,24 @@ def test_each_of_the_given_rows_is_asked_as_often(completer):
         completer.suggest(40, rows=[9, 3])
 
 
-def test_labels_can_be_asked_for_by_name():
+def test_suggestions_are_asked_for_given_back_and_answered_by_label():
     sim = sf.datasets.make_low_rank((30, 20), rank=1, n_draws=300, noise=0.1, random_state=0)
     seen = sim.observations
-    labels = {"row_labels": [f"u{i}" for i in range(30)], "col_labels": [f"i{j}" for j in range(20)]}
+    labels = {"row_labels": [f"u{i}" for i in range(30)], "col_labels": 19 - np.arange(20)}
     named = sf.Observations(seen.rows, seen.cols, seen.values, seen.shape, seen.bounds, **labels)
     completer = sf.PartialCompleter(0.1, confidence="posterior").fit(named)
-    rows, _ = completer.suggest(2, rows=["u4"])
-    assert rows.tolist() == [4, 4]
-    free = [j for j in range(20) if named.find([4], [j])[0] < 0]
-    rows, cols = completer.suggest(1, candidates=(["u4"] * len(free), [f"i{j}" for j in free]))
-    completer.observe(["u4"], [f"i{cols[0]}"], [0.1])
-    assert completer.observations_.find(rows, cols)[0] == len(named)
+    rows, cols = completer.suggest(2, rows=["u4"])
+    assert rows.tolist() == ["u4", "u4"]
+    assert (named.find([4, 4], 19 - cols) < 0).all()
+    free = named.col_names(np.flatnonzero(named.find(np.full(20, 4), np.arange(20)) < 0))[:1]
+    rows, cols = completer.suggest(1, candidates=(["u4"], free))
+    assert (rows.tolist(), cols.tolist()) == (["u4"], free.tolist())
+    completer.observe(rows, cols, [0.1])
+    assert completer.observations_.find([4], 19 - cols)[0] == len(named)
+    with pytest.raises(sf.InputError, match=rf"cell \('u4', {cols[0]}\) was observed already"):
+        completer.observe(rows, cols, [0.1])
+    with pytest.raises(sf.InputError, match="row 'u4' has"):
+        completer.suggest(20, rows=["u4"])
 
 
 def test_variance_suggestions_leave_less_posterior_variance_than_random_ones(sim, fresh):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,6 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from surefill.arrays import Indices
 from surefill.errors import InputError
+
+LARGEST_EXACT = 2.0**53
+"""Whole numbers up to here are exact as floats; a larger id may have been rounded on its way into one."""
 
 
 class EncodedIds(NamedTuple):
@@ -41,15 +45,23 @@ def encode_names(names: Sequence[str], codes: Indices) -> EncodedIds:
 
 
 class LabelIndex:
-    """Look-up of labels among those of all rows, or of all columns.
+    """Look-up of labels among those of all rows, or of all columns; without labels, positions are looked up.
 
-    The labels are sorted once, on the first look-up; observations and all parts selected from them share the index.
+    A label is what its text says: 196, 196.0 and "196" are one, whether ids are stored as integers or as text, and
+    "0196" is another. The labels are sorted once, on the first look-up; observations and all parts selected from them
+    share the index.
 
     Parameters
     ----------
     kind : "row" or "column", for errors.
     labels : the label of every row or column; None where they have only positions.
     size : how many rows or columns there are.
+
+    Examples
+    --------
+    >>> index = LabelIndex("row", np.array([196, 22]), 2)
+    >>> index.find([22, 196]), index.find(["196"]), index.locate([0, 22])
+    (array([1, 0]), array([0]), array([-1,  1]))
     """
 
     def __init__(self, kind: str, labels: NDArray[Any] | None, size: int) -> None:
@@ -60,22 +72,91 @@ class LabelIndex:
         return np.argsort(np.asarray(self._labels))
 
     def find(self, wanted: ArrayLike) -> Indices:
-        """Positions of the ``wanted`` labels; InputError where one is unknown or of another type."""
-        labels = self._labels
-        if labels is None:
-            raise InputError(f"these observations have no {self._kind} labels; use indices from 0 to {self._size - 1}.")
+        """Positions of the ``wanted`` labels; InputError where one is unknown."""
         given = np.atleast_1d(np.asarray(wanted))
-        try:
-            # Text of any length is compared as it is: a cast to the labels' own type would cut longer text.
-            cast = given.astype(labels.dtype.kind if labels.dtype.kind == "U" else labels.dtype)
-            lossy = labels.dtype.kind != "U" and given.dtype.kind in "fO" and bool(np.any(cast != given))
-        except (ValueError, TypeError, OverflowError):
-            lossy = True
-        if lossy:
-            raise InputError(f"{self._kind} labels are {labels.dtype} here, such as {labels[0]}; got {wanted!r}.")
-        place = np.searchsorted(labels, cast, sorter=self._order)
-        index = self._order[np.minimum(place, len(labels) - 1)]
-        unknown = np.flatnonzero(labels[index] != cast)
+        index = self.locate(given)
+        unknown = np.flatnonzero(index < 0)
         if unknown.size:
-            raise InputError(f"there is no {self._kind} labelled {cast[unknown[0]].item()!r}.")
-        return index.astype(np.int64)
+            item = given[unknown[0]]
+            raise self._unknown(item.item() if isinstance(item, np.generic) else item)
+        return index
+
+    def locate(self, wanted: ArrayLike) -> Indices:
+        """Positions of the ``wanted`` labels, -1 where one is unknown; InputError where one cannot be a label."""
+        given = np.atleast_1d(np.asarray(wanted))
+        if given.ndim != 1:
+            raise InputError(f"{self._kind}s must be one-dimensional; got {given.ndim} dimensions.")
+        if given.size == 0:
+            return np.zeros(0, dtype=np.int64)
+        if self._labels is None:
+            number, exists = self._as_integers(given, np.dtype(np.int64))
+            return np.where(exists & (number >= 0) & (number < self._size), number, -1)
+        labels = self._labels
+        if labels.dtype.kind in "iu":
+            key, exists = self._as_integers(given, labels.dtype)
+        elif labels.dtype.kind == "U":
+            key, exists = self._as_text(given), np.ones(len(given), dtype=bool)
+        else:
+            key, exists = self._as_others(given, labels.dtype)
+        place = np.searchsorted(labels, key, sorter=self._order)
+        index = self._order[np.minimum(place, len(labels) - 1)]
+        return np.where(exists & (labels[index] == key), index, -1)
+
+    def _as_integers(self, given: NDArray[Any], dtype: np.dtype[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+        """The integers that the given labels name, and which of them do name one that the type holds."""
+        if given.dtype.kind not in "iu":
+            text = self._as_text(given)
+            named = np.fromiter((_is_integer(item, dtype) for item in text.tolist()), dtype=bool, count=len(text))
+            return np.where(named, text, "0").astype(dtype), named
+        number = given.astype(dtype)
+        return number, number == given
+
+    def _as_text(self, given: NDArray[Any]) -> NDArray[np.str_]:
+        """The text of the given labels."""
+        kind = given.dtype.kind
+        if kind == "U":
+            return given
+        if kind in "iuT":
+            return given.astype(np.str_)
+        if kind in "fO":
+            return np.array([self._text_of(item) for item in given.tolist()], dtype=np.str_)
+        raise self._no_label(given[0].item())
+
+    def _text_of(self, item: Any) -> str:
+        if isinstance(item, str):
+            return str(item)
+        whole = isinstance(item, Integral) or (
+            isinstance(item, float) and abs(item) <= LARGEST_EXACT and item.is_integer()
+        )
+        if not whole or isinstance(item, bool):
+            raise self._no_label(item)
+        return str(int(item))
+
+    def _as_others(self, given: NDArray[Any], dtype: np.dtype[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+        """Dates and the like, compared as what they are."""
+        try:
+            return given.astype(dtype), np.ones(len(given), dtype=bool)
+        except (ValueError, TypeError):
+            raise self._no_label(given[0].item()) from None
+
+    def _no_label(self, item: Any) -> InputError:
+        return InputError(f"{self._kind}s are asked for by whole numbers or text; got {item!r}.")
+
+    def _unknown(self, item: Any) -> InputError:
+        if self._labels is None:
+            return InputError(
+                f"there is no {self._kind} {item!r}: {self._kind}s have no labels here and are counted from 0 to "
+                f"{self._size - 1}."
+            )
+        return InputError(
+            f"there is no {self._kind} labelled {item!r}: {self._kind}s are asked for by label here, such as "
+            f"{self._labels[0].item()!r}, not by position."
+        )
+
+
+def _is_integer(text: str, dtype: np.dtype[Any]) -> bool:
+    """Whether ``text`` is how an integer that the type holds is written."""
+    if not (text.isascii() and text.removeprefix("-").isdigit()):
+        return False
+    number, limits = int(text), np.iinfo(dtype)
+    return str(number) == text and bool(limits.min <= number <= limits.max)

@@ -46,7 +46,7 @@ class Observations:
         unless values lie on a scale such as 1 to 5.
     counts : how often each given draw was seen, once each when not given.
     scatter : sum of squared deviations within each given draw that stands for several, 0 when not given.
-    row_labels, col_labels : names of the m rows and n columns, kept for reading and writing.
+    row_labels, col_labels : labels of the m rows and n columns, integers or text, by which they are then asked for.
     names : what rows, columns and values are called in the user's table.
 
     Attributes
@@ -252,12 +252,32 @@ class Observations:
         return LabelIndex("column", self.col_labels, self.shape[1])
 
     def row_index(self, labels: ArrayLike) -> NDArray[np.int64]:
-        """0-based row indices of ``labels``."""
+        """0-based positions of the rows that have the ``labels``; where rows have none, the positions, checked.
+
+        Labels are asked for as integers or as text, whichever they are stored as.
+
+        >>> seen = Observations([0, 1], [0, 1], [4.0, 3.0], row_labels=[196, 22])
+        >>> seen.row_index([22]), seen.row_index(["196"]), seen.col_index([1])
+        (array([1]), array([0]), array([1]))
+        """
         return self._row_label_index.find(labels)
 
     def col_index(self, labels: ArrayLike) -> NDArray[np.int64]:
-        """0-based column indices of ``labels``."""
+        """0-based positions of the columns that have the ``labels``, as :meth:`row_index` gives those of rows."""
         return self._col_label_index.find(labels)
+
+    def row_names(self, positions: ArrayLike) -> NDArray[Any]:
+        """Labels of the rows at 0-based ``positions``; where rows have none, the positions.
+
+        >>> seen = Observations([0, 1], [0, 1], [4.0, 3.0], row_labels=[196, 22])
+        >>> seen.row_names([1, 0]), seen.col_names([1, 0])
+        (array([ 22, 196]), array([1, 0]))
+        """
+        return _names_at(self.row_labels, positions)
+
+    def col_names(self, positions: ArrayLike) -> NDArray[Any]:
+        """Labels of the columns at 0-based ``positions``; where columns have none, the positions."""
+        return _names_at(self.col_labels, positions)
 
     def dense(self) -> NDArray[np.float64]:
         """The m x n matrix with NaN where nothing was seen; only for matrices small enough to hold."""
@@ -316,15 +336,17 @@ def _read_only(array: NDArray[Any]) -> NDArray[Any]:
     return view
 
 
+def _names_at(labels: NDArray[Any] | None, positions: ArrayLike) -> NDArray[Any]:
+    index = np.asarray(positions)
+    return index if labels is None else np.asarray(labels[index])
+
+
 def _as_table(seen: Observations) -> str:
     """How much was seen, and the first few cells by label."""
     first = np.arange(min(len(seen), SHOWN))
     rows, cols = seen.rows[first], seen.cols[first]
-    labels = (
-        rows if seen.row_labels is None else seen.row_labels[rows],
-        cols if seen.col_labels is None else seen.col_labels[cols],
-    )
-    lines = list(zip(*labels, seen.values[first].tolist(), seen.counts[first].tolist(), strict=True))
+    names = seen.row_names(rows), seen.col_names(cols)
+    lines = list(zip(*names, seen.values[first].tolist(), seen.counts[first].tolist(), strict=True))
     (m, n), (low, high) = seen.shape, seen.bounds
     differing = f"; repeats differ in {seen.disagreements:,} of them" if seen.disagreements else ""
     more = f" The first {SHOWN}:" if len(seen) > SHOWN else ""

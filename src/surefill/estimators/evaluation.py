@@ -157,17 +157,14 @@ def _one_fold(
     train, test = observations.select(~held), observations.select(held)
     completer.fit(train)
     i, j = test.rows, test.cols
-    losses, kept = completer.loss.at(test, completer.predict(i, j)), completer.keep(i, j)
-    low, high = completer.predict_interval(i, j, LEVEL)
+    result = completer.result_
+    answer, (low, high) = result.answer(i, j), result.interval_at(i, j, LEVEL)
+    losses, kept = completer.loss.at(test, answer.value), answer.keep
     error = float(losses[kept].mean()) if kept.any() else None
-    promised, ways = completer.result_.guarantee.promised, _ways(completer.result_, train, i, j)
+    promised, ways = result.guarantee.promised, _ways(result, train, i, j)
     outcome = FoldOutcome(fold, promised, float(kept.mean()), error, ways)
     columns = {"losses": losses, "values": test.values, "low": low, "high": high}
-    columns |= {
-        "risk": completer.predict_risk(i, j),
-        "confidence": -completer.predict_confidence(i, j),
-        "interval": high - low,
-    }
+    columns |= {"risk": answer.risk, "confidence": -answer.confidence, "interval": high - low}
     return columns | _baselines(train, i, j, completer.random_state), outcome
 
 

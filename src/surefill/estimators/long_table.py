@@ -57,10 +57,9 @@ def _block(
     columns = (rows, cols, position, observed, answer.value, answer.confidence, answer.risk, answer.keep)
     rows, cols, position, observed, value, confidence, risk, keep = (column[wanted] for column in columns)
     value = np.where(observed, observations.values[position], value)
-    labels = observations.row_labels, observations.col_labels
     return {
-        "row": rows if labels[0] is None else labels[0][rows],
-        "column": cols if labels[1] is None else labels[1][cols],
+        "row": observations.row_names(rows),
+        "column": observations.col_names(cols),
         "value": value,
         "confidence": confidence,
         "risk": risk,

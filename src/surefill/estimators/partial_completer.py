@@ -197,10 +197,17 @@ class PartialCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
     def predict(self, rows: Any, cols: ArrayLike | None = None) -> NDArray[Any]:
         """Values in the data's units at the entries (rows[t], cols[t]), trusted or not.
 
-        Whole numbers are 0-based indices, text is looked up among the labels; for labels that are whole numbers, such
-        as MovieLens ids, ask ``observations_.row_index`` and ``col_index``, or give them as text. ``predict(X)``, with
-        a matrix as the only argument, gives the model's value of every entry of the rows of a dense X, folded in as by
-        ``transform``.
+        Where ``observations_`` has row labels, rows are asked for by label here and in all methods below, be they
+        integers or text, and given back by label; where it has none, by 0-based position. The same goes for columns.
+        ``result_`` always takes positions, and ``observations_.row_index`` finds them.
+
+        ``predict(X)``, with a matrix as the only argument, gives the model's value of every entry of the rows of a
+        dense X, folded in as by ``transform``.
+
+        >>> seen = Observations([0, 0, 1, 1], [0, 1, 0, 1], [1, 4, 2, 5], row_labels=[196, 22], bounds=(1, 5))
+        >>> completer = PartialCompleter(confidence="posterior").fit(seen)
+        >>> completer.predict([22], [0]) == completer.result_.values_at([1], [0])
+        array([ True])
         """
         result = self._fitted()
         if cols is None:
@@ -260,7 +267,7 @@ class PartialCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
         Parameters
         ----------
         n : how many cells, or how many of each row where ``rows`` are given.
-        candidates : rows and columns of the cells that can be asked, indices or labels as for ``predict``; all that
+        candidates : rows and columns of the cells that can be asked, by label as for ``predict``; all that
             were not observed when None (a million drawn ones of larger tables). Observed ones are left out.
         strategy : "coverage", "variance", "risk" or "random"; all but the last need completion="auto".
         return_utilities : give a third array: how many more cells each answer lets be kept ("coverage"), by how much it
@@ -285,12 +292,13 @@ class PartialCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
             raise invalid_parameter("suggest", "n", "a whole number of at least 1", n)
         if strategy not in STRATEGIES:
             raise invalid_parameter("suggest", "strategy", f"one of {', '.join(map(repr, STRATEGIES))}", strategy)
-        cells = None if candidates is None else Cells(*self._cells(*candidates))
-        ids = None if rows is None else self._row_indices(rows)
+        askable = None if candidates is None else Cells(*self._cells(*candidates))
+        ids = None if rows is None else self.observations_.row_index(rows)
         seen = self.observations_
         drawn = seen.select(self._training & ~self.asked_)
-        found = suggest(result, seen, drawn, int(n), cells, ids, strategy, self.random_state)
-        return tuple(found) if return_utilities else (found.rows, found.cols)
+        found = suggest(result, seen, drawn, int(n), askable, ids, strategy, self.random_state)
+        cells = seen.row_names(found.rows), seen.col_names(found.cols)
+        return (*cells, found.utilities) if return_utilities else cells
 
     def observe(self, rows: ArrayLike, cols: ArrayLike, values: ArrayLike) -> Self:
         """Take answers in without fitting again: their rows and columns are learnt anew, all else stays.
@@ -357,36 +365,16 @@ class PartialCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
     def _cells(self, rows: ArrayLike, cols: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         check_is_fitted(self)
         observations: Observations = self.observations_
-        i, j = self._row_indices(rows), np.atleast_1d(np.asarray(cols))
-        j = observations.col_index(j) if _is_text(j) else _checked("cols", j, observations.shape[1])
-        if i.shape != j.shape or i.ndim != 1:
-            raise InputError(f"rows and cols must be of one length, a pair per entry; got {i.shape} and {j.shape}.")
+        i, j = observations.row_index(rows), observations.col_index(cols)
+        if i.shape != j.shape:
+            raise InputError(f"rows and cols must be of one length, a pair per entry; got {len(i)} and {len(j)}.")
         return i, j
-
-    def _row_indices(self, rows: ArrayLike) -> NDArray[np.int64]:
-        observations, i = self.observations_, np.atleast_1d(np.asarray(rows))
-        return observations.row_index(i) if _is_text(i) else _checked("rows", i, observations.shape[0])
 
 
 def _are_bounds(given: Any) -> bool:
     """Whether ``given`` is two finite numbers, the first below the second."""
     two = isinstance(given, tuple | list | np.ndarray) and len(given) == 2 and all(map(is_number, given))
     return two and bool(-np.inf < given[0] < given[1] < np.inf)
-
-
-def _is_text(index: NDArray[Any]) -> bool:
-    """Labels are text; whole numbers are indices, whatever array they come in."""
-    return index.dtype.kind in "UT" or (index.dtype == object and all(isinstance(item, str) for item in index))
-
-
-def _checked(name: str, index: NDArray[Any], size: int) -> NDArray[np.int64]:
-    if index.dtype == object and all(isinstance(item, int) for item in index):
-        index = index.astype(np.int64)
-    if index.size and index.dtype.kind not in "iu":
-        raise InputError(f"{name} must be 0-based whole numbers or labels; got {index.dtype}.")
-    if index.size and (index.min() < 0 or index.max() >= size):
-        raise InputError(f"{name} must be from 0 to {size - 1}; got {int(index.min())} to {int(index.max())}.")
-    return index.astype(np.int64)
 
 
 def _require_something_to_learn_from(observations: Observations) -> None:

@@ -70,7 +70,7 @@ def suggest(
     ``drawn`` are the training cells that were not asked for.
     """
     cells = _candidates(observations, candidates, rows, random_state)
-    _require_enough(cells, n, rows)
+    _require_enough(observations, cells, n, rows)
     if strategy == "random":
         utility: Utility = _Shuffled(np.random.default_rng(random_state).random(len(cells.rows)))
     else:
@@ -151,15 +151,18 @@ def _candidates(observations: Observations, given: Cells | None, rows: Indices |
     return cells.at(observations.find(*cells) < 0)
 
 
-def _require_enough(cells: Cells, n: int, rows: Indices | None) -> None:
+def _require_enough(observations: Observations, cells: Cells, n: int, rows: Indices | None) -> None:
     if rows is None:
         if len(cells.rows) < n:
             raise InputError(f"{n} cells to ask were wanted; {len(cells.rows)} candidates were not observed yet.")
         return
+    if not len(rows):
+        raise InputError("rows must name at least one row to ask.")
     counts = np.bincount(cells.rows, minlength=int(rows.max()) + 1)[rows]
     if counts.min() < n:
         short = int(np.argmin(counts))
+        row = observations.row_names(rows[short]).item()
         raise InputError(
-            f"{n} cells to ask were wanted of each row; row {int(rows[short])} has {int(counts[short])} candidates "
+            f"{n} cells to ask were wanted of each row; row {row!r} has {int(counts[short])} candidates "
             "that were not observed yet."
         )

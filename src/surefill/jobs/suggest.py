@@ -7,12 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
-from surefill.arrays import Indices
-from surefill.data import Observations
-from surefill.errors import InputError
 from surefill.estimators import load
 from surefill.io import write_table
 from surefill.io.writers import check_table_target
@@ -80,26 +76,10 @@ def suggest_cells(
     if output is not None:
         check_table_target(output)
     completer = load(model)
-    seen = completer.observations_
-    ids = _row_positions(seen, rows) if rows else None
-    i, j, utility = completer.suggest(n, strategy=strategy, return_utilities=True, rows=ids)  # type: ignore[arg-type]
-    answer, (row, column, _) = completer.result_.answer(i, j), seen.names
-    table = {
-        row: i if seen.row_labels is None else seen.row_labels[i],
-        column: j if seen.col_labels is None else seen.col_labels[j],
-        "predicted": answer.value,
-        "risk": answer.risk,
-        "utility": utility,
-    }
+    rows_asked = list(rows) or None
+    i, j, utility = completer.suggest(n, strategy=strategy, return_utilities=True, rows=rows_asked)  # type: ignore[arg-type]
+    answer, (row, column, _) = completer.result_.answer(*completer._cells(i, j)), completer.observations_.names
+    table = {row: i, column: j, "predicted": answer.value, "risk": answer.risk, "utility": utility}
     if output is not None:
         write_table(output, [table])
     return SuggestedCells(table)
-
-
-def _row_positions(observations: Observations, labels: Sequence[str]) -> Indices:
-    """Positions of rows by label, or by number where there are no labels."""
-    if observations.row_labels is not None:
-        return observations.row_index(np.array(labels))
-    if not all(label.isdigit() for label in labels):
-        raise InputError(f"this model's rows have no labels; give positions from 0 to {observations.shape[0] - 1}.")
-    return np.array([int(label) for label in labels])
