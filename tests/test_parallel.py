@@ -11,7 +11,9 @@ from threadpoolctl import threadpool_info
 
 from surefill import PartialCompleter, parallel
 from surefill.datasets import make_low_rank
-from surefill.parallel import SerialMap, ThreadMap, one_blas_thread, over_ranges
+from surefill.errors import InputError
+from surefill.loop import Status, run
+from surefill.parallel import SerialMap, ThreadMap, n_workers, one_blas_thread, over_ranges, using_jobs
 
 both = pytest.mark.parametrize("pieces", [SerialMap(), ThreadMap()], ids=["serial", "threads"])
 
@@ -164,7 +166,7 @@ def test_linear_algebra_runs_on_one_core_inside_and_as_before_outside():
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this platform")
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
 def test_a_child_forked_while_another_thread_holds_the_lock_does_not_wait_for_it():
-    setting = parallel._ONE_BLAS_THREAD
+    setting = parallel._BLAS_LIMIT
     with setting._lock:
         child = os.fork()
         if child == 0:
@@ -195,3 +197,84 @@ def test_another_map_can_be_put_in_place_and_reaches_the_fits():
     np.testing.assert_array_equal(inside, before)
     assert counting.pieces >= 5  # folds, and the plays of the game
     assert isinstance(parallel.current_map(), ThreadMap)
+
+
+def most_at_work(pieces):
+    """How many of nested pieces are at work at the same time, at most."""
+    at_work, most, lock = 0, 0, threading.Lock()
+
+    def work(_):
+        nonlocal at_work, most
+        with lock:
+            at_work += 1
+            most = max(most, at_work)
+        time.sleep(0.003)
+        with lock:
+            at_work -= 1
+
+    pieces.map(lambda _: pieces.map(work, range(4)), range(6))
+    return most
+
+
+@pytest.mark.parametrize("jobs", [1, 2, 3])
+def test_no_more_cores_than_asked_for_even_where_pieces_are_cut_into_pieces(jobs, monkeypatch):
+    monkeypatch.setattr(parallel, "n_cores", lambda: 8)
+    with using_jobs(jobs):
+        assert most_at_work(ThreadMap()) == jobs
+        assert all(threads <= jobs for threads in blas_threads())
+
+
+def test_jobs_are_counted_as_scikit_learn_does_and_end_with_the_block(monkeypatch):
+    monkeypatch.setattr(parallel, "n_cores", lambda: 4)
+    before = blas_threads()
+    for given, n in ((None, 4), (-1, 4), (-2, 3), (-9, 1), (6, 6)):
+        with using_jobs(given):
+            assert n_workers() == n
+    assert n_workers() == 4
+    assert blas_threads() == before
+    for wrong in (0, 1.5, "all"):
+        with pytest.raises(InputError, match="'n_jobs' parameter"), using_jobs(wrong):
+            pass
+
+
+def test_the_least_limit_on_linear_algebra_holds_whichever_ends_first(monkeypatch):
+    before = blas_threads()
+    two, one = using_jobs(2), one_blas_thread()
+    two.__enter__()
+    one.__enter__()
+    two.__exit__(None, None, None)
+    assert set(blas_threads()) == {1}
+    one.__exit__(None, None, None)
+    assert blas_threads() == before
+
+
+class Endless:
+    task, steps = "never ending", 0
+    init, measure = int, float
+
+    def step(self, state):
+        self.steps += 1
+        time.sleep(0.001)
+        return state + 1
+
+    def terminate(self, state):
+        return None
+
+
+def test_an_interruption_ends_the_solvers_of_other_threads_after_their_step(monkeypatch):
+    monkeypatch.setattr(parallel, "n_cores", lambda: 3)
+    solver = Endless()
+
+    def piece(i):
+        if i < 2 and threading.current_thread() is not threading.main_thread():
+            return run(solver, max_steps=10**9).status
+        while solver.steps < 5:
+            time.sleep(0.001)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        ThreadMap().map(piece, range(3))
+    steps = solver.steps
+    time.sleep(0.01)
+    assert solver.steps == steps
+    assert run(Endless(), max_steps=2).status is Status.STEP_LIMIT

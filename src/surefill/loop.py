@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import enum
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
+from threading import Event
 from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
@@ -57,6 +60,23 @@ class Progress:
 ProgressCallback = Callable[[Progress], None]
 
 State = TypeVar("State")
+
+
+class Cancelled(BaseException):
+    """A step was the last because another thread, which waits for this one, was interrupted."""
+
+
+_STOP: ContextVar[Event | None] = ContextVar("surefill_stop", default=None)
+
+
+@contextmanager
+def stopping_at(event: Event) -> Iterator[None]:
+    """Solvers that run inside end after the step in which ``event`` was set."""
+    token = _STOP.set(event)
+    try:
+        yield
+    finally:
+        _STOP.reset(token)
 
 
 class Solver(Protocol[State]):
@@ -145,13 +165,15 @@ def run(
     >>> run(Count(), max_steps=3).status
     <Status.STEP_LIMIT: 'The step limit was reached before the tolerance; allow more steps for a tighter answer.'>
     """
-    start = time.perf_counter()
+    start, stop = time.perf_counter(), _STOP.get()
     state = solver.init()
     steps = 0
     status = solver.terminate(state)
     while status is None:
         state = solver.step(state)
         steps += 1
+        if stop is not None and stop.is_set():
+            raise Cancelled
         seconds = time.perf_counter() - start
         if progress is not None:
             progress(Progress(solver.task, steps, max_steps, seconds, solver.measure(state)))

@@ -1,8 +1,8 @@
 """The one way to run independent pieces of work: folds, restarts, ranges of rows.
 
 Whoever has independent pieces asks for :func:`current_map` and calls its ``map(function, items)``. By default that is
-:class:`ThreadMap`, all cores of this machine; a cluster is another class with the same method, put in place by
-:func:`using_map`.
+:class:`ThreadMap`, all cores of this machine, or as many as :func:`using_jobs` says; a cluster is another class with
+the same method, put in place by :func:`using_map`.
 """
 
 from __future__ import annotations
@@ -12,13 +12,17 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar, copy_context
+from dataclasses import dataclass
 from functools import cache
-from threading import Lock
+from threading import Event, Lock
 from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
+
+from surefill.errors import invalid_parameter, is_number
+from surefill.loop import Cancelled, stopping_at
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -53,7 +57,8 @@ class ThreadMap:
 
     It pays where pieces release the interpreter lock, as compiled kernels and linear algebra do. The calling thread
     works too, and waits only for pieces that another thread has begun: a piece may therefore call ``map`` itself,
-    without deadlock and without more threads.
+    without deadlock and without more threads. When a signal interrupts one piece, solvers at work in others end after
+    their step.
 
     >>> ThreadMap().map(abs, [-2, 1])
     [2, 1]
@@ -62,9 +67,9 @@ class ThreadMap:
     def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
         """``[function(item) for item in items]``; if pieces fail, the error of the first one, later ones not begun."""
         queue = _Queue(function, list(items))
-        n_helpers = min(n_cores(), len(queue.items)) - 1
+        n_helpers = min(n_workers(), len(queue.items)) - 1
         # Each helper gets a copy of the caller's context, so that ``np.errstate`` and the like hold in every piece.
-        helpers = [_pool().submit(copy_context().run, queue.work) for _ in range(n_helpers)]
+        helpers = [_current_pool().submit(copy_context().run, queue.help) for _ in range(n_helpers)]
         try:
             with one_blas_thread() if helpers else nullcontext():  # the pieces have all cores already
                 queue.work()
@@ -73,7 +78,7 @@ class ThreadMap:
             queue.close()
             wait([helper for helper in helpers if not helper.cancel()])
         if queue.errors:
-            raise queue.errors[min(queue.errors)]
+            raise queue.first_error()
         return [queue.results[i] for i in range(len(queue.items))]
 
 
@@ -88,7 +93,12 @@ class _Queue(Generic[Item, Result]):
         self.function, self.items = function, items
         self.results: dict[int, Result] = {}
         self.errors: dict[int, BaseException] = {}
-        self._next, self._lock = 0, Lock()
+        self._next, self._lock, self._interrupted = 0, Lock(), Event()
+
+    def help(self) -> None:
+        """Run pieces in another thread than the caller's, until none is left to begin or the caller is interrupted."""
+        with stopping_at(self._interrupted):
+            self.work()
 
     def work(self) -> None:
         """Run pieces until none is left to begin."""
@@ -97,6 +107,13 @@ class _Queue(Generic[Item, Result]):
                 self.results[i] = self.function(self.items[i])
             except BaseException as error:  # also KeyboardInterrupt: raised again in the thread that called map
                 self.errors[i] = error
+                if not isinstance(error, Exception):
+                    self._interrupted.set()
+
+    def first_error(self) -> BaseException:
+        """The first in the order of the items; a piece that was only told to stop has none of its own."""
+        own = [i for i, error in self.errors.items() if not isinstance(error, Cancelled)]
+        return self.errors[min(own or self.errors)]
 
     def close(self) -> None:
         """Hand out nothing more."""
@@ -134,33 +151,95 @@ def using_map(pieces: PieceMap) -> Iterator[None]:
         _CURRENT.reset(token)
 
 
-class _OneBlasThread:
-    """How many callers want linear algebra on one core; the setting is the process's own, so that they share it."""
+@dataclass(frozen=True)
+class _Jobs:
+    """At most ``n`` threads at a time: the calling one, and those of a pool of its own."""
+
+    n: int
+    pool: ThreadPoolExecutor | None
+
+
+_JOBS: ContextVar[_Jobs | None] = ContextVar("surefill_jobs", default=None)
+
+
+@contextmanager
+def using_jobs(n_jobs: int | None) -> Iterator[None]:
+    """Use at most ``n_jobs`` cores inside, linear algebra included: None or -1 for all, -2 for all but one.
+
+    It holds for what is called inside and for nothing else, except that linear algebra is limited in the whole process
+    meanwhile, since libraries know no other way. Results do not depend on it.
+
+    >>> with using_jobs(1):
+    ...     n_workers()
+    1
+    """
+    check_n_jobs("using_jobs", n_jobs)
+    if n_jobs is None:
+        yield
+        return
+    n = int(n_jobs) if n_jobs > 0 else max(1, n_cores() + 1 + int(n_jobs))
+    pool = ThreadPoolExecutor(n - 1, thread_name_prefix="surefill") if n > 1 else None
+    token = _JOBS.set(_Jobs(n, pool))
+    try:
+        with _BLAS_LIMIT.of(n):
+            yield
+    finally:
+        _JOBS.reset(token)
+        if pool is not None:
+            pool.shutdown(wait=False)
+
+
+def check_n_jobs(owner: str, given: object) -> None:
+    """Refuse what is not a number of jobs, as scikit-learn counts them.
+
+    >>> check_n_jobs("PartialCompleter", -1)
+    """
+    if given is not None and not (is_number(given) and given == int(given) and given != 0):  # type: ignore[call-overload]
+        raise invalid_parameter(owner, "n_jobs", "None, a whole number of at least 1, or -1 for all cores", given)
+
+
+def n_workers() -> int:
+    """How many threads may work at once here: all cores, or as many as :func:`using_jobs` says."""
+    jobs = _JOBS.get()
+    return n_cores() if jobs is None else jobs.n
+
+
+def _current_pool() -> ThreadPoolExecutor:
+    jobs = _JOBS.get()
+    return _pool() if jobs is None or jobs.pool is None else jobs.pool
+
+
+class _BlasLimit:
+    """The least of the numbers of cores that callers want linear algebra on; the setting is the process's own."""
 
     def __init__(self) -> None:
-        self._callers, self._before, self._lock = 0, list[int](), Lock()
+        self._limits, self._before, self._lock = list[int](), list[int](), Lock()
 
     def reset(self) -> None:
         """No callers, and a lock that nobody holds: a forked child has none of its parent's other threads."""
-        self._callers, self._lock = 0, Lock()
+        self._limits, self._lock = [], Lock()
 
-    def __enter__(self) -> None:
+    @contextmanager
+    def of(self, n: int) -> Iterator[None]:
+        """At most ``n`` cores inside."""
         with self._lock:
-            self._callers += 1
-            if self._callers == 1:
+            if not self._limits:
                 self._before = [library.num_threads for library in _blas()]
-                for library in _blas():
-                    library.set_num_threads(1)
+            self._limits.append(n)
+            self._apply()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._limits.remove(n)
+                self._apply()
 
-    def __exit__(self, *error: object) -> None:
-        with self._lock:
-            self._callers -= 1
-            if self._callers == 0:
-                for library, before in zip(_blas(), self._before, strict=True):
-                    library.set_num_threads(before)
+    def _apply(self) -> None:
+        for library, before in zip(_blas(), self._before, strict=True):
+            library.set_num_threads(min([before, *self._limits]))
 
 
-_ONE_BLAS_THREAD = _OneBlasThread()
+_BLAS_LIMIT = _BlasLimit()
 
 
 def one_blas_thread() -> AbstractContextManager[None]:
@@ -168,7 +247,7 @@ def one_blas_thread() -> AbstractContextManager[None]:
 
     On MovieLens 100K a fit takes 2.2 times the processor time with two threads (measured), most of it spent waiting.
     """
-    return _ONE_BLAS_THREAD
+    return _BLAS_LIMIT.of(1)
 
 
 @cache
@@ -178,13 +257,13 @@ def _blas() -> list[Any]:
 
 
 def over_ranges(work: Callable[[int, int], None], starts: NDArray[np.int64]) -> None:
-    """Call ``work(first, last)`` on ranges of groups that hold about as many entries each, one per core.
+    """Call ``work(first, last)`` on ranges of groups that hold about as many entries each, one per core to be used.
 
     Group ``g`` holds the entries from ``starts[g]`` to ``starts[g + 1]``. Groups are independent, so the result does
     not depend on the number of cores.
     """
     n_groups, n_entries = len(starts) - 1, int(starts[-1])
-    n_ranges = min(n_cores(), max(1, n_entries // MIN_RANGE_ENTRIES), n_groups)
+    n_ranges = min(n_workers(), max(1, n_entries // MIN_RANGE_ENTRIES), n_groups)
     if n_ranges <= 1:
         work(0, n_groups)
         return
@@ -207,4 +286,4 @@ def _pool() -> ThreadPoolExecutor:
 if hasattr(os, "register_at_fork"):
     # A forked child inherits the pool but not its threads, and would wait for them forever.
     os.register_at_fork(after_in_child=_pool.cache_clear)
-    os.register_at_fork(after_in_child=_ONE_BLAS_THREAD.reset)
+    os.register_at_fork(after_in_child=_BLAS_LIMIT.reset)
