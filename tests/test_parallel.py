@@ -227,8 +227,8 @@ def test_no_more_cores_than_asked_for_even_where_pieces_are_cut_into_pieces(jobs
 def test_jobs_are_counted_as_scikit_learn_does_and_end_with_the_block(monkeypatch):
     monkeypatch.setattr(parallel, "n_cores", lambda: 4)
     before = blas_threads()
-    for given, n in ((None, 4), (-1, 4), (-2, 3), (-9, 1), (6, 6)):
-        with using_jobs(given):
+    for jobs, n in ((None, 4), (-1, 4), (-2, 3), (-9, 1), (6, 6)):
+        with using_jobs(jobs):
             assert n_workers() == n
     assert n_workers() == 4
     assert blas_threads() == before

@@ -411,7 +411,6 @@ def test_the_seed_reaches_the_coverage_program():
         ({"tolerance": "a"}, "'tolerance' parameter"),
         ({"delta": 0.0}, "'delta' parameter of PartialCompleter must be a number above 0 and below 1"),
         ({"delta": 1.0}, "'delta' parameter"),
-        ({"random_state": None}, "'random_state' parameter"),
         ({"random_state": -1}, "'random_state' parameter"),
         ({"random_state": True}, "'random_state' parameter"),
         ({"completion": "als"}, "'completion' parameter"),

@@ -1,9 +1,10 @@
 """What was observed: the sample, its groups by row and column, its units, and ways to hold a part of it out."""
 
 from surefill.data.bounds import BoundsSource
+from surefill.data.entries import Entries
 from surefill.data.groups import Groups
 from surefill.data.observations import Observations
 from surefill.data.splits import split_entries, split_folds, split_rows
 from surefill.data.units import UnitMap
 
-__all__ = ["BoundsSource", "Groups", "Observations", "UnitMap", "split_entries", "split_folds", "split_rows"]
+__all__ = ["BoundsSource", "Entries", "Groups", "Observations", "UnitMap", "split_entries", "split_folds", "split_rows"]

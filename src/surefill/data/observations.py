@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from surefill.arrays import IntArray
 from surefill.data.bounds import BoundsSource, describe_bounds, resolve_bounds
 from surefill.data.checks import as_counts, as_indices, as_labels, as_scatter, as_values, resolve_shape
+from surefill.data.entries import Entries
 from surefill.data.groups import Groups
 from surefill.data.labels import LabelIndex
 from surefill.data.units import UnitMap
@@ -130,6 +131,13 @@ class Observations:
         """Number of distinct cells seen."""
         return len(self.values)
 
+    def __getitem__(self, which: object) -> Self:
+        """Refused: whoever indexes, scikit-learn above all, would count rows of the matrix."""
+        raise InputError(
+            "observations are not indexed: select(which) takes a part of the cells, and scikit-learn's "
+            "cross-validation splits observations.entries."
+        )
+
     def __repr__(self) -> str:
         (m, n), (low, high) = self.shape, self.bounds
         text = f"Observations({m} x {n}, {len(self)} cells in {self.n_draws} draws, values in [{low:g}, {high:g}]"
@@ -140,6 +148,11 @@ class Observations:
 
     def _repr_html_(self) -> str:
         return _as_table(self)
+
+    @property
+    def entries(self) -> Entries:
+        """The cells as samples that scikit-learn can split: ``cross_val_score(completer, observations.entries)``."""
+        return Entries(self)
 
     @property
     def n_draws(self) -> int:

@@ -3,6 +3,18 @@
 from surefill.estimators.long_table import iterate_table
 from surefill.estimators.partial_completer import PartialCompleter
 from surefill.estimators.result import Answer, PartialCompletion
+from surefill.estimators.scorers import ErrorScorer, KeptShareScorer, make_error_scorer, make_kept_share_scorer
 from surefill.estimators.storage import load, save
 
-__all__ = ["Answer", "PartialCompleter", "PartialCompletion", "iterate_table", "load", "save"]
+__all__ = [
+    "Answer",
+    "ErrorScorer",
+    "KeptShareScorer",
+    "PartialCompleter",
+    "PartialCompletion",
+    "iterate_table",
+    "load",
+    "make_error_scorer",
+    "make_kept_share_scorer",
+    "save",
+]

@@ -17,10 +17,12 @@ from surefill.data import Observations
 from surefill.errors import InputError
 from surefill.estimators.partial_completer import PartialCompleter
 from surefill.estimators.result import PartialCompletion
+from surefill.estimators.seeds import choose_seed
 from surefill.guarantee import BaselineOutcome, Candidates, HeldOut, compare_baselines
 from surefill.guarantee.plan import within
 from surefill.loop import ProgressCallback
 from surefill.losses import Loss, choose_loss
+from surefill.parallel import using_jobs
 from surefill.spaces.confidence_matrix import some_cells
 
 LEVEL = 0.9
@@ -124,12 +126,13 @@ def evaluate_folds(
     confidence: Any = "auto",
     loss: Any = "squared",
     bounds: tuple[float, float] | None = None,
-    random_state: int = 0,
+    random_state: int | None = 0,
     progress: ProgressCallback | None = None,
+    n_jobs: int | None = None,
 ) -> Evaluation:
     """Hold out each fold in turn, or those named in ``only``, and fit on the others; ``folds`` has one per cell.
 
-    ``tolerance``, ``delta``, ``confidence``, ``loss`` and ``bounds`` are those of :class:`PartialCompleter`.
+    The other parameters are those of :class:`PartialCompleter`.
     """
     fold = np.asarray(folds)
     present = np.unique(fold)
@@ -143,9 +146,15 @@ def evaluate_folds(
     bounded = observations if bounds is None else observations.with_bounds(bounds)
     target = measure.default_tolerance(observations) if tolerance is None else tolerance
     completer = PartialCompleter(
-        target, delta, confidence=confidence, loss=measure, random_state=random_state, progress=progress
+        target,
+        delta,
+        confidence=confidence,
+        loss=measure,
+        random_state=choose_seed("evaluate_folds", random_state),
+        progress=progress,
     )
-    parts = [_one_fold(completer, bounded, fold == k, int(k)) for k in wanted]
+    with using_jobs(n_jobs):
+        parts = [_one_fold(completer, bounded, fold == k, int(k)) for k in wanted]
     columns = {name: np.concatenate([part[name] for part, _ in parts]) for name in parts[0][0]}
     losses, values, low, high = (columns.pop(name) for name in ("losses", "values", "low", "high"))
     return Evaluation(measure, target, losses, columns, values, low, high, tuple(outcome for _, outcome in parts))
@@ -165,7 +174,7 @@ def _one_fold(
     outcome = FoldOutcome(fold, promised, float(kept.mean()), error, ways)
     columns = {"losses": losses, "values": test.values, "low": low, "high": high}
     columns |= {"risk": answer.risk, "confidence": -answer.confidence, "interval": high - low}
-    return columns | _baselines(train, i, j, completer.random_state), outcome
+    return columns | _baselines(train, i, j, completer.random_state_), outcome
 
 
 def _ways(result: PartialCompletion, train: Observations, i: NDArray[Any], j: NDArray[Any]) -> tuple[Way, ...]:

@@ -12,8 +12,9 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from surefill.active import STRATEGIES, Strategy
-from surefill.data import BoundsSource, Observations
+from surefill.data import BoundsSource, Entries, Observations
 from surefill.errors import InputError, invalid_parameter, is_number, is_seed
+from surefill.estimators.atomic import atomic
 from surefill.estimators.fitting import (
     Fitting,
     choose_completion,
@@ -23,10 +24,13 @@ from surefill.estimators.fitting import (
 from surefill.estimators.matrix_api import complete_rows, fill
 from surefill.estimators.observing import joined, observe
 from surefill.estimators.result import PartialCompletion
+from surefill.estimators.scorers import ErrorScorer, held_out_entries
+from surefill.estimators.seeds import check_random_state, choose_seed
 from surefill.estimators.suggestion import Cells, suggest
 from surefill.guarantee.propensity import AIMS, Aim
 from surefill.loop import ProgressCallback
 from surefill.losses import choose_loss
+from surefill.parallel import check_n_jobs, using_jobs
 
 FEWEST_CELLS = 4
 """One cell to calibrate on, and three to learn from: a row, a column and what they share."""
@@ -74,7 +78,9 @@ class PartialCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
         Where None and the observations have none, the range is taken from the values: where they lie on a scale such
         as 1 to 5 it is taken as known, elsewhere errors larger than the training cells allow are clipped in the
         promise, which says so.
-    random_state : seed of everything random; the same seed gives the same result.
+    random_state : seed of everything random; the same seed gives the same result. None takes a fresh one, a numpy
+        generator gives its next; the one used is ``random_state_``.
+    n_jobs : cores to fit on: None or -1 for all, 1 for one, as scikit-learn counts them. Results do not depend on it.
     progress : called after each step of the iterative parts.
 
     Attributes
@@ -83,6 +89,7 @@ class PartialCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
         timings and more.
     observations_ : what it was fitted on, and what was observed since.
     asked_ : which of these were added by ``observe``.
+    random_state_ : the seed that was used; given as ``random_state`` it repeats the fit.
 
     Examples
     --------
@@ -108,8 +115,9 @@ class PartialCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
         propensity: Any = None,
         sensitivity: float = 1.0,
         bounds: tuple[float, float] | None = None,
-        random_state: int = 0,
+        random_state: int | np.random.RandomState | np.random.Generator | None = 0,
         progress: ProgressCallback | None = None,
+        n_jobs: int | None = None,
     ) -> None:
         self.tolerance = tolerance
         self.delta = delta
@@ -123,10 +131,17 @@ class PartialCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
         self.bounds = bounds
         self.random_state = random_state
         self.progress = progress
+        self.n_jobs = n_jobs
 
+    @atomic
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Fit on :class:`Observations`, an array with NaN holes, or a sparse matrix whose stored entries were seen."""
+        """Fit on :class:`Observations`, an array with NaN holes, or a sparse matrix whose stored entries were seen.
+
+        ``y`` plays no part. If it fails or is interrupted, the completer is as it was before.
+        """
         self._validate()
+        if isinstance(X, Entries):
+            X = X.observations
         if isinstance(X, Observations):
             observations = X if self.bounds is None else X.with_bounds(self.bounds)
             self.n_features_in_ = X.shape[1]
@@ -135,14 +150,15 @@ class PartialCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
             observations = Observations.from_matrix(self._validate_matrix(X, reset=True), self.bounds)
         _require_something_to_learn_from(observations)
         asked = np.zeros(len(observations), dtype=bool)
+        self.random_state_ = choose_seed("PartialCompleter", self.random_state)
         self.result_ = self._fit(observations, asked)
         self.observations_, self.asked_ = observations, asked
         return self
 
     def _fit(self, observations: Observations, asked: NDArray[np.bool_]) -> PartialCompletion:
         fitting = Fitting(
-            completion=choose_completion(self.completion, self.random_state),
-            confidences=choose_confidence(self.confidence, observations.shape, self.random_state),
+            completion=choose_completion(self.completion, self.random_state_),
+            confidences=choose_confidence(self.confidence, observations.shape, self.random_state_),
             risk=choose_risk(self.risk),
             loss=choose_loss(self.loss),
             tolerance=None if self.tolerance is None else float(self.tolerance),
@@ -150,10 +166,11 @@ class PartialCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
             propensity=self.propensity,
             sensitivity=float(self.sensitivity),
             aim=self.aim,
-            random_state=self.random_state,
+            random_state=self.random_state_,
             progress=self.progress,
         )
-        return fitting.run(observations, asked)
+        with using_jobs(self.n_jobs):
+            return fitting.run(observations, asked)
 
     def _validate(self) -> None:
         if self.tolerance is not None and not (is_number(self.tolerance) and 0 < self.tolerance < np.inf):
@@ -171,9 +188,8 @@ class PartialCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
             )
         if self.bounds is not None and not _are_bounds(self.bounds):
             raise invalid_parameter("PartialCompleter", "bounds", "two numbers, low < high, or None", self.bounds)
-        if not is_seed(self.random_state):
-            expected = "a whole number of at least 0"
-            raise invalid_parameter("PartialCompleter", "random_state", expected, self.random_state)
+        check_random_state("PartialCompleter", self.random_state)
+        check_n_jobs("PartialCompleter", self.n_jobs)
 
     def _validate_matrix(self, X: Any, *, reset: bool) -> Any:
         return validate_data(
@@ -202,7 +218,7 @@ class PartialCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
         ``result_`` always takes positions, and ``observations_.row_index`` finds them.
 
         ``predict(X)``, with a matrix as the only argument, gives the model's value of every entry of the rows of a
-        dense X, folded in as by ``transform``.
+        dense X, folded in as by ``transform``; with :class:`Observations` or their ``entries``, that of each of their cells.
 
         >>> seen = Observations([0, 0, 1, 1], [0, 1, 0, 1], [1, 4, 2, 5], row_labels=[196, 22], bounds=(1, 5))
         >>> completer = PartialCompleter(confidence="posterior").fit(seen)
@@ -210,6 +226,8 @@ class PartialCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
         array([ True])
         """
         result = self._fitted()
+        if isinstance(rows, Observations | Entries):
+            return result.values_at(*held_out_entries(self, rows)[1:])
         if cols is None:
             return complete_rows(self._validate_matrix(rows, reset=False), result, self.observations_)
         return result.values_at(*self._cells(rows, cols))
@@ -237,6 +255,23 @@ class PartialCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
         if not (is_number(level) and 0 < level < 1):
             raise invalid_parameter("predict_interval", "level", "a number above 0 and below 1", level)
         return self._fitted().interval_at(*self._cells(rows, cols), level)
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """-mean of the loss over entries that were held out: the higher the better, 0 at best.
+
+        X are :class:`Observations`, their ``entries``, or a matrix of the fitted shape with NaN where nothing was held
+        out; every entry counts, trusted or not. ``y`` plays no part, X has the values. For the share of entries that
+        is kept see :func:`surefill.estimators.make_kept_share_scorer`.
+
+        Examples
+        --------
+        >>> import surefill as sf
+        >>> seen = sf.datasets.make_low_rank((60, 50), rank=2, n_draws=2000, noise=0.1, random_state=0).observations
+        >>> train, held_out = sf.data.split_entries(seen)
+        >>> -0.02 < sf.PartialCompleter(confidence="posterior").fit(train).score(held_out) < 0
+        True
+        """
+        return ErrorScorer(choose_loss(self.loss))(self, X)
 
     def transform(self, X: Any) -> NDArray[Any] | sparse.sparray | sparse.spmatrix:
         """Rows with holes in, kept entries filled, the others left NaN (not stored, where X is sparse).
@@ -296,10 +331,12 @@ class PartialCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
         ids = None if rows is None else self.observations_.row_index(rows)
         seen = self.observations_
         drawn = seen.select(self._training & ~self.asked_)
-        found = suggest(result, seen, drawn, int(n), askable, ids, strategy, self.random_state)
+        with using_jobs(self.n_jobs):
+            found = suggest(result, seen, drawn, int(n), askable, ids, strategy, self.random_state_)
         cells = seen.row_names(found.rows), seen.col_names(found.cols)
         return (*cells, found.utilities) if return_utilities else cells
 
+    @atomic
     def observe(self, rows: ArrayLike, cols: ArrayLike, values: ArrayLike) -> Self:
         """Take answers in without fitting again: their rows and columns are learnt anew, all else stays.
 
@@ -325,6 +362,7 @@ class PartialCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
         self.result_ = observe(result, both.select(self._training), new)
         return self
 
+    @atomic
     def refit(self) -> Self:
         """Fit again on all that was observed, and promise anew: on the calibration entries of the first fit.
 

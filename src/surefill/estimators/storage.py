@@ -24,8 +24,8 @@ PARAMETERS = (
     "propensity",
     "sensitivity",
     "bounds",
-    "random_state",
 )
+"""What is stored of the parameters as given; the seed is stored as it was used."""
 
 
 def save(completer: PartialCompleter, path: str | Path) -> None:
@@ -43,9 +43,11 @@ def save(completer: PartialCompleter, path: str | Path) -> None:
     ...     [file.name for file in Path(folder).iterdir()]
     ['model.surefill']
     """
+    result, seed = completer._fitted(), completer.random_state_
+    parameters = {name: getattr(completer, name) for name in PARAMETERS} | {"random_state": seed}
     content = {
-        "parameters": {name: getattr(completer, name) for name in PARAMETERS},
-        "result": completer._fitted(),
+        "parameters": parameters,
+        "result": result,
         "observations": completer.observations_,
         "asked": completer.asked_,
         "feature_names": getattr(completer, "feature_names_in_", None),
@@ -80,6 +82,7 @@ def _rebuilt(content: dict[str, Any]) -> PartialCompleter:
         raise TypeError
     if completer.result_.completion.shape != completer.observations_.shape:
         raise ValueError
+    completer.random_state_ = content["parameters"]["random_state"]
     completer.asked_ = content["asked"]
     if len(completer.asked_) != len(completer.observations_):
         raise ValueError

@@ -173,6 +173,7 @@ def _versions() -> dict[str, str]:
 
 
 def _parameters(completer: PartialCompleter) -> str:
-    """The completer as it was asked for, without whatever watched its progress."""
-    asked = {**completer.get_params(deep=False), "progress": None}
+    """The completer as it was asked for, with the seed it used, without what changes no result."""
+    asked = {**completer.get_params(deep=False), "random_state": completer.random_state_}
+    asked |= {"progress": None, "n_jobs": None}
     return " ".join(repr(PartialCompleter(**asked)).split())
