@@ -218,7 +218,8 @@ class PartialCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
         ``result_`` always takes positions, and ``observations_.row_index`` finds them.
 
         ``predict(X)``, with a matrix as the only argument, gives the model's value of every entry of the rows of a
-        dense X, folded in as by ``transform``; with :class:`Observations` or their ``entries``, that of each of their cells.
+        dense X, folded in as by ``transform``; with :class:`Observations` or their ``entries``, that of each of their
+        cells.
 
         >>> seen = Observations([0, 0, 1, 1], [0, 1, 0, 1], [1, 4, 2, 5], row_labels=[196, 22], bounds=(1, 5))
         >>> completer = PartialCompleter(confidence="posterior").fit(seen)
