@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+from collections.abc import Sequence
 
 
 class InputError(ValueError):
@@ -50,3 +51,17 @@ def is_number(given: object) -> bool:
 def is_seed(given: object) -> bool:
     """Whether ``given`` is a whole number of at least 0, booleans left out."""
     return is_number(given) and isinstance(given, numbers.Integral) and int(given) >= 0
+
+
+FEW = 5
+"""Names that a sentence quotes of many: enough to recognise them."""
+
+
+def few(names: Sequence[object]) -> str:
+    """The first few of some names, and how many there are beside.
+
+    >>> few(["a", "b"]), few(list("abcdefgh"))
+    ('a, b', 'a, b, c, d, e and 3 more')
+    """
+    shown = ", ".join(map(str, names[:FEW]))
+    return f"{shown} and {len(names) - FEW:,} more" if len(names) > FEW else shown

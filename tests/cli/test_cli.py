@@ -123,7 +123,7 @@ def test_positions_instead_of_names(run, ratings, tmp_path):
         ("user,item,rating\na,1,2\nb,2,3\na,2,1\nb,1,2\n", ("--delta", 1.5), "'--delta'"),
         ("user,item,rating\na,1,2\nb,2,3\na,2,1\nb,1,2\n", ("--bounds", 1, 2), "bounds"),
         ("user,item,rating\na,1,2\nb,2,3\na,2,1\nb,1,2\n", ("--seed", -1), "'--seed'"),
-        ("user,Alien,Heat,Up\nann,5,4,3\nbob,1,2,3\n", (), "4 columns (user, Alien, Heat, Up): say which hold col"),
+        ("user,Alien,Heat,Up\nann,5,4,3\nbob,1,2,3\n", (), "looks like a wide table, with labels of rows and 3"),
         ("ts,uid,mid,points\n9,1,2,3\n9,2,3,4\n", (), "say which hold col"),
     ],
 )

@@ -98,7 +98,7 @@ def test_faults_are_one_sentence(library, columns, sentence):
 
 @libraries
 def test_nan_values_are_refused(library):
-    with pytest.raises(InputError, match=r"column 'r'.* line 1 .*leave unseen entries out"):
+    with pytest.raises(InputError, match=r"column 'r'.* line 1 .*skip_missing=True"):
         read(library({"u": [1, 2], "i": [1, 2], "r": [1.5, np.nan]}))
 
 

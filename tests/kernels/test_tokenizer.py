@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from surefill.kernels import span_values, tokenizer
+from surefill.kernels import decimal_spans, span_values, tokenizer
 
 twins = {
     name: pytest.mark.parametrize(
@@ -19,7 +19,8 @@ twins = {
     )
     for home, names in (
         (tokenizer, ("count_bytes", "tokenize")),
-        (span_values, ("parse_decimals", "parse_integers", "factorize_spans")),
+        (span_values, ("parse_integers", "factorize_spans")),
+        (decimal_spans, ("parse_decimals", "find_missing")),
     )
     for name in names
 }
@@ -142,7 +143,7 @@ DECIMALS = st.from_regex(r"[+-]?[0-9]{0,18}(\.[0-9]{0,12})?([eE][+-]?[0-9]{1,3})
 @twins["parse_decimals"]
 @given(st.lists(st.one_of(DECIMALS, FINITE.map(repr), FINITE.map("{:.6g}".format), st.text("1.e-+_ n", max_size=6))))
 def test_decimals_are_exactly_what_float_reads(parse_decimals, spans):
-    values = parse_decimals(*joined(spans))
+    values = parse_decimals(*joined(spans), decimal_spans.POINT)
     for span, value in zip(spans, values, strict=True):
         if not np.isnan(value):
             assert value == float(span)
@@ -164,7 +165,7 @@ def test_plain_decimals_are_read_and_others_left(parse_decimals):
         "000001.50",
         "2.5e+3",
     ]
-    values = parse_decimals(*joined(plain))
+    values = parse_decimals(*joined(plain), decimal_spans.POINT)
     assert values.tolist() == [float(span) for span in plain]
     assert np.signbit(values[plain.index("-0")])
     others = [
@@ -184,7 +185,39 @@ def test_plain_decimals_are_read_and_others_left(parse_decimals):
         "1 2",
         "1e99999999999999999999",
     ]
-    assert np.isnan(parse_decimals(*joined(others))).all()
+    assert np.isnan(parse_decimals(*joined(others), decimal_spans.POINT)).all()
+
+
+@twins["parse_decimals"]
+@given(st.lists(st.floats(-1e4, 1e4).map(repr), min_size=1))
+def test_numbers_written_in_full_are_read_without_help(parse_decimals, spans):
+    """Up to 18 digits and a divisor up to 10^22: what the shortest text of a double that is not tiny needs."""
+    plain = [span for span in spans if abs(float(span)) >= 1e-3]
+    values = parse_decimals(*joined(plain), decimal_spans.POINT)
+    assert values.tolist() == [float(span) for span in plain]
+
+
+def test_quotients_that_lie_halfway_are_left_to_others():
+    """2^54 + 1 lies between two doubles; so do its products with powers of ten, written as fractions."""
+    halfway = ["18014398509481985.0", "9007199254740993.0", "900719925474099.25", "4503599627370497.5"]
+    values = decimal_spans.parse_decimals(*joined(halfway), decimal_spans.POINT)
+    for span, value in zip(halfway, values, strict=True):
+        assert np.isnan(value) or value == float(span)
+
+
+@twins["parse_decimals"]
+def test_a_comma_may_be_the_point(parse_decimals):
+    values = parse_decimals(*joined(["3,5", "-0,25", "4", "3.5", "1.234,5", "1,2,3"]), ord(","))
+    assert values[:3].tolist() == [3.5, -0.25, 4]
+    assert np.isnan(values[3:]).all()
+
+
+@twins["find_missing"]
+@given(st.lists(st.one_of(st.sampled_from(decimal_spans.MISSING), st.text("NnAa/-?# 1.ul\t", max_size=5))))
+def test_words_for_missing_values(find_missing, spans):
+    expected = [span.strip(" \t").lower() in decimal_spans.MISSING for span in spans]
+    assert find_missing(*joined(spans)).tolist() == expected
+    assert find_missing(*joined([span.upper() for span in spans])).tolist() == expected
 
 
 @twins["parse_integers"]

@@ -17,6 +17,7 @@ from surefill.cli.options import (
     promise_options,
     reading_options,
     seed_option,
+    skipped,
 )
 from surefill.cli.progress import ProgressBars
 from surefill.registry import AUTO, COMPLETIONS, CONFIDENCES
@@ -70,7 +71,8 @@ def complete(
     """Read observations from FILE, keep what can be trusted at the tolerance, and write it.
 
     FILE has one observation per line: a row id, a column id and a value (csv, tsv, MovieLens .dat, parquet; text
-    may be gzipped). The output has its row, column and value columns, and beside them confidence, risk (expected
+    may be gzipped; Excel). With --wide it is a table with a line for each row and a column for each column. The output
+    has its row, column and value columns, and beside them confidence, risk (expected
     squared error), keep and observed. What is promised about the filled cells, kept but not in FILE, is printed: their
     mean squared error, each cell counted once, is at most the tolerance, with probability 1 - delta. A fifth of FILE, a
     tenth where it is long, is not learnt from but used to make sure of that; its cells are weighted by how rarely cells
@@ -79,6 +81,7 @@ def complete(
     \b
     Examples:
       surefill complete ratings.csv -o filled.csv
+      surefill complete grades.xlsx -o filled.csv --wide --sheet 2026
       surefill complete ratings.csv -o filled.parquet --tolerance 0.5 --bounds 1 5
       surefill complete u.data -o all.csv.gz --entries all --no-header --row 0 --col 1 --value 2
       surefill complete ratings.csv -o filled.csv --sensitivity 1.5
@@ -119,6 +122,8 @@ def describe(done: CompletedFile) -> str:
         f"Read {done.observed_cells:,} observed cells{repeated} of {done.rows:,} rows and {done.columns:,} "
         f"columns.{names}"
     ]
+    if done.skipped_lines:
+        lines.append(skipped(done.skipped_lines))
     if done.bounds_from != "given":
         lines.append(done.about_bounds)
     if done.cells_with_differing_repeats:

@@ -58,8 +58,13 @@ def several(*options: Callable[[Command], Command]) -> Callable[[Command], Comma
     return decorate
 
 
-def reading_options(bounds: str = "the scale that values lie on, or the range seen") -> Callable[[Command], Command]:
-    """How to read a file of observations; ``bounds`` says what is taken where none are given."""
+def reading_options(
+    bounds: str = "the scale that values lie on, or the range seen", tables: bool = True
+) -> Callable[[Command], Command]:
+    """How to read a file of observations; ``bounds`` says what is taken where none are given.
+
+    ``tables`` are wide files and sheets, which only a command that reads its file whole can take.
+    """
     return several(
         click.option("--row", type=ColumnName(), help="Column with row ids: a name, or a position from 0."),
         click.option("--col", type=ColumnName(), help="Column with column ids."),
@@ -71,6 +76,29 @@ def reading_options(bounds: str = "the scale that values lie on, or the range se
         click.option(
             "--bounds", type=float, nargs=2, metavar="LOW HIGH", help=f"Range values may take. [default: {bounds}]"
         ),
+        click.option(
+            "--skip-missing",
+            is_flag=True,
+            help="Skip lines whose value is empty, NA or the like, and say how many they were.",
+        ),
+        click.option(
+            "--decimal",
+            type=click.Choice([".", ","]),
+            help="Decimal sign of values. [default: a point, or a comma where values show it]",
+        ),
+        *(_table_options() if tables else ()),
+    )
+
+
+def _table_options() -> tuple[Callable[[Command], Command], ...]:
+    return (
+        click.option(
+            "--wide",
+            is_flag=True,
+            help="FILE is a wide table: a line for each row, its label first or in the column --row, and a column for "
+            "each column, named in the first line; empty cells and NA are holes.",
+        ),
+        click.option("--sheet", help="Sheet of an Excel workbook. [default: the only one that is not empty]"),
     )
 
 
@@ -78,7 +106,8 @@ def as_read_options(options: Mapping[str, Any]) -> ReadOptions:
     """What was given for :func:`reading_options`, for a job."""
     from surefill.io import ReadOptions
 
-    named = {name: options[name] for name in ("row", "col", "value", "header", "bounds")}
+    names = ("row", "col", "value", "header", "bounds", "wide", "skip_missing", "decimal", "sheet")
+    named = {name: options[name] for name in names}
     return ReadOptions(**named, delimiter=typed_delimiter(options))
 
 
@@ -177,3 +206,8 @@ def _typed(parameter: click.Parameter, value: object) -> list[str]:
 def described(entries: Mapping[str, Entry]) -> str:
     """Every named algorithm with its few words, for ``--help``."""
     return "; ".join(f"{name}: {entry.summary}" for name, entry in entries.items()) + "."
+
+
+def skipped(lines: int) -> str:
+    """What --skip-missing left out."""
+    return f"{lines:,} lines without a value were skipped." if lines > 1 else "1 line without a value was skipped."

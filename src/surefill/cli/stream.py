@@ -42,7 +42,7 @@ CHECKPOINTED_OPTIONS = ("row", "col", "value", "delimiter", "header", "bounds", 
     help="Observations between two checkpoints, and between two lines of --rolling.",
 )
 @click.option("--rolling", is_flag=True, help="Print a line with the error of the last so many observations.")
-@reading_options(bounds="learnt")
+@reading_options(bounds="learnt", tables=False)
 @click.option("--rank", type=click.IntRange(min=1), default=10, show_default=True, help="Factors of the completion.")
 @seed_option
 @click.option("--json", "as_json", is_flag=True, help="Print the summary, and the lines of --rolling, as JSON.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import narwhals as nw
 import numpy as np
@@ -11,7 +11,7 @@ from scipy import sparse
 
 from surefill.data.labels import EncodedIds, encode_integers, encode_names
 from surefill.data.observations import Observations
-from surefill.errors import InputError
+from surefill.errors import InputError, few
 
 MatrixEntries = tuple[NDArray[Any], NDArray[Any], NDArray[np.float64], tuple[int, int]]
 """Rows, columns and values of the entries seen, and the shape."""
@@ -37,7 +37,13 @@ def from_matrix(matrix: Any, bounds: tuple[float, float] | None = None) -> Obser
 
 
 def from_table(
-    table: Any, *, row: str, col: str, value: str, bounds: tuple[float, float] | None = None
+    table: Any,
+    *,
+    row: str,
+    col: str,
+    value: str,
+    bounds: tuple[float, float] | None = None,
+    skip_missing: bool = False,
 ) -> Observations:
     """Observations from a pandas, polars or pyarrow table with one observation per line.
 
@@ -46,8 +52,9 @@ def from_table(
     row, col : columns of ids: integers, strings or categories.
     value : column of numbers.
     bounds : (low, high), the range values may take; the range seen when not given.
+    skip_missing : leave out lines whose value is null or NaN, and count them, instead of refusing them.
     """
-    return observations_from_columns(table, (row, col, value), bounds, "the table")
+    return observations_from_columns(table, (row, col, value), bounds, "the table", skip_missing)
 
 
 def _check_dimensions(count: int) -> None:
@@ -90,22 +97,68 @@ def _stored_diagonals(matrix: Any) -> MatrixEntries:
 
 
 def observations_from_columns(
-    table: Any, columns: tuple[str, str, str], bounds: tuple[float, float] | None, source: str
+    table: Any,
+    columns: tuple[str, str, str],
+    bounds: tuple[float, float] | None,
+    source: str,
+    skip_missing: bool = False,
 ) -> Observations:
     """Observations from the (row, col, value) ``columns`` of a table; ``source`` is what errors call it."""
+    found = encoded_columns(table, columns, source, skip_missing)
+    return Observations(
+        found.rows.codes,
+        found.cols.codes,
+        found.values,
+        bounds=bounds,
+        row_labels=found.rows.labels,
+        col_labels=found.cols.labels,
+        names=columns,
+        skipped=found.skipped,
+    )
+
+
+class EncodedColumns(NamedTuple):
+    """The lines of a table that have a value: encoded ids, values, the lines themselves, and how many were skipped."""
+
+    rows: EncodedIds
+    cols: EncodedIds
+    values: NDArray[np.float64]
+    frame: nw.DataFrame[Any]
+    skipped: int
+
+    def column(self, name: str) -> list[Any]:
+        """Another column of these lines."""
+        return self.frame.get_column(name).to_list()
+
+
+def encoded_columns(table: Any, columns: tuple[str, str, str], source: str, skip_missing: bool) -> EncodedColumns:
+    """The (row, col, value) ``columns`` of a table, ids encoded and values checked."""
     frame = _as_frame(table, source)
     for name in columns:
         if name not in frame.columns:
-            there = ", ".join(repr(column) for column in frame.columns)
-            raise InputError(f"{source} has no column {name!r}; its columns are {there}.")
+            raise InputError(
+                f"{source} has no column {name!r}; its columns are {few([repr(each) for each in frame.columns])}."
+            )
     if len(frame) == 0:
         raise InputError(f"{source} holds no observations: at least one line is needed.")
+    skipped = 0
+    if skip_missing:
+        missing = _missing(frame.get_column(columns[2]))
+        skipped = int(missing.sum())
+        if skipped == len(frame):
+            raise InputError(f"{source} holds no values: all of its {skipped:,} lines lack one.")
+        frame = frame.filter((~missing).tolist()) if skipped else frame
     series = [_without_nulls(frame.get_column(name), source) for name in columns]
     rows, cols = _ids(series[0], source), _ids(series[1], source)
-    values = _numbers(series[2], source)
-    return Observations(
-        rows.codes, cols.codes, values, bounds=bounds, row_labels=rows.labels, col_labels=cols.labels, names=columns
-    )
+    return EncodedColumns(rows, cols, _numbers(series[2], source), frame, skipped)
+
+
+def _missing(values: nw.Series[Any]) -> NDArray[np.bool_]:
+    """Which values are null or NaN."""
+    missing = np.asarray(values.is_null().to_numpy(), dtype=bool)
+    if values.dtype.is_float():
+        missing |= np.isnan(values.cast(nw.Float64).to_numpy())
+    return missing
 
 
 def _as_frame(table: Any, source: str) -> nw.DataFrame[Any]:
@@ -124,7 +177,7 @@ def _without_nulls(series: nw.Series[Any], source: str) -> nw.Series[Any]:
         first, count = int(np.argmax(missing.to_numpy())), int(missing.sum())
         raise InputError(
             f"{source} lacks {count} of the entries of column {series.name!r}, the first in line {first} "
-            "counted from 0; leave unseen entries out."
+            "counted from 0; leave such lines out, or have those without a value skipped by skip_missing=True."
         )
     return series
 
@@ -137,7 +190,7 @@ def _numbers(series: nw.Series[Any], source: str) -> NDArray[np.float64]:
     if bad.size:
         raise InputError(
             f"{source} must hold finite numbers in column {series.name!r}; line {bad[0]} counted from 0 is "
-            f"{values[bad[0]]}: leave unseen entries out."
+            f"{values[bad[0]]}: leave such lines out, or have NaN skipped by skip_missing=True."
         )
     return values
 

@@ -21,7 +21,10 @@ from surefill.errors import InputError
 from surefill.notebook import table
 from surefill.registry import storable
 
-SHARED = ("shape", "bounds", "bounds_from", "row_labels", "col_labels", "names", "_row_label_index", "_col_label_index")
+SHARED = (
+    "shape", "bounds", "bounds_from", "row_labels", "col_labels", "names", "skipped", "_row_label_index",
+    "_col_label_index",
+)  # fmt: skip
 """What a selected part has in common with the whole."""
 
 SHOWN = 5
@@ -49,6 +52,7 @@ class Observations:
     scatter : sum of squared deviations within each given draw that stands for several, 0 when not given.
     row_labels, col_labels : labels of the m rows and n columns, integers or text, by which they are then asked for.
     names : what rows, columns and values are called in the user's table.
+    skipped : lines without a value that a reader left out, for telling.
 
     Attributes
     ----------
@@ -80,6 +84,7 @@ class Observations:
     names: tuple[str, str, str]
     bounds_from: BoundsSource = field(init=False)
     disagreements: int = field(init=False)
+    skipped: int = field(init=False, default=0)
 
     def __init__(
         self,
@@ -94,6 +99,7 @@ class Observations:
         row_labels: ArrayLike | None = None,
         col_labels: ArrayLike | None = None,
         names: tuple[str, str, str] = ("row", "column", "value"),
+        skipped: int = 0,
     ) -> None:
         i, j = as_indices("rows", rows), as_indices("cols", cols)
         y = as_values(values)
@@ -109,7 +115,7 @@ class Observations:
         i, j, y, repeats, within = _merge_repeats(i, j, y, repeats, within, n)
         self._set_cells(i.astype(index_type), j.astype(index_type), y, repeats, within)
         row_names, col_names = (None if each is None else _read_only(each) for each in labels)
-        shared = {"shape": (m, n), "bounds": low_high, "bounds_from": source, "names": names}
+        shared = {"shape": (m, n), "bounds": low_high, "bounds_from": source, "names": names, "skipped": skipped}
         for name, value in (shared | {"row_labels": row_names, "col_labels": col_names}).items():
             object.__setattr__(self, name, value)
 
@@ -307,12 +313,22 @@ class Observations:
 
     @classmethod
     def from_table(
-        cls, table: Any, *, row: str, col: str, value: str, bounds: tuple[float, float] | None = None
+        cls,
+        table: Any,
+        *,
+        row: str,
+        col: str,
+        value: str,
+        bounds: tuple[float, float] | None = None,
+        skip_missing: bool = False,
     ) -> Observations:
-        """From a pandas, polars or pyarrow table with one observation per line."""
+        """From a pandas, polars or pyarrow table with one observation per line.
+
+        Lines whose value is null or NaN are refused, or with ``skip_missing`` left out and counted in ``skipped``.
+        """
         from surefill.data.containers import from_table
 
-        return from_table(table, row=row, col=col, value=value, bounds=bounds)
+        return from_table(table, row=row, col=col, value=value, bounds=bounds, skip_missing=skip_missing)
 
 
 def _merge_repeats(
@@ -325,6 +341,8 @@ def _merge_repeats(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64], NDArray[np.int64], NDArray[np.float64]]:
     """One entry per cell, in order of first appearance; draws without repeats pass through untouched."""
     keys = i * n + j
+    if (keys[1:] > keys[:-1]).all():  # the cells of a wide table come in order
+        return i, j, y, counts, scatter
     in_order = np.sort(keys)
     if not (in_order[1:] == in_order[:-1]).any():
         return i, j, y, counts, scatter

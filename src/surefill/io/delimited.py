@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from surefill.data.labels import EncodedIds, encode_integers, encode_names
 from surefill.errors import InputError, invalid_parameter
+from surefill.io.numbers import BadNumber, Spans, decode, parse_numbers
 from surefill.kernels import span_values, tokenizer
 from surefill.parallel import current_map, n_cores
 
@@ -22,6 +23,12 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 DELIMITERS = ("::", "\t", ",", ";", "|", " ")
 """Tried in this order, since a rarer sign that splits all lines alike is hardly part of a field."""
+
+COMMA, SEMICOLON = (ord(","), -1), (ord(";"), -1)
+"""As the tokenizer takes them."""
+
+BLOCK_FIELDS = 1 << 20
+"""Fields whose places are held at a time where all of a record are read: 16 megabytes, and a call costs nothing."""
 
 RECORDS_TO_GUESS_FROM = 20
 """Records that a delimiter has to split into equally many fields."""
@@ -78,6 +85,14 @@ class TextFile:
         if not self.fields:
             raise InputError(f"{path} is empty: one observation per line is expected.")
 
+    def check_decimal(self, decimal: str | None) -> None:
+        """Refuse a decimal comma in a file whose fields commas separate, unless they are in quotes."""
+        if decimal == "," and self._delimiter == COMMA and not tokenizer.count_bytes(self._text, tokenizer.QUOTE):
+            raise InputError(
+                f"{self.path}: fields are separated by commas, so a comma can be the decimal sign only of values in "
+                "quotes; if something else separates fields, give delimiter (--delimiter on the command line)."
+            )
+
     def columns(self, positions: Sequence[int], header: bool) -> TextColumns:
         """The fields at ``positions`` of every record, the first left out if it is a ``header``."""
         begin = self.records_begin(header)
@@ -96,6 +111,13 @@ class TextFile:
             raise InputError(f"{self.path} holds a header and no observations: at least one line must follow.")
         return TextColumns(self.path, self._text, [(scan.starts, scan.ends) for scan in scans])
 
+    def first_records(self) -> list[list[str]]:
+        """The fields of the first records after a header; fewer where a line has another number of them."""
+        size = len(self.fields)
+        scan = self._scan(self.records_begin(header=True), range(size), RECORDS_TO_GUESS_FROM, size)
+        spans = np.stack([scan.starts.T, scan.ends.T], axis=2).tolist()
+        return [decode([_content(self._text, *span) for span in record]) for record in spans]
+
     def records_begin(self, header: bool) -> int:
         """The offset at which the records begin, after a byte order mark and a ``header``."""
         return self._scan(self._begin, room=1).offset if header else self._begin
@@ -107,6 +129,17 @@ class TextFile:
         if scan.status != tokenizer.COMPLETE:
             raise self._error(scan, len(self.fields), lines_before + _line_at(text, scan.offset))
         return TextColumns(self.path, text, [(scan.starts, scan.ends)], lines_before)
+
+    def blocks(self) -> Iterator[TextColumns]:
+        """All fields of the records after the header, some records at a time."""
+        size, at = len(self.fields), self.records_begin(header=True)
+        while at < len(self._text):
+            scan = self._scan(at, range(size), max(1, BLOCK_FIELDS // size), size)
+            if scan.status != tokenizer.COMPLETE:
+                raise self._error(scan, size)
+            if scan.starts.shape[1]:
+                yield TextColumns(self.path, self._text, [(scan.starts, scan.ends)])
+            at = scan.offset
 
     def _cuts(self, begin: int) -> list[int]:
         """Offsets of line starts that cut the text into one part per core; quotes may span lines, so none then."""
@@ -127,7 +160,13 @@ class TextFile:
             status = _scan(self._text, self._begin, delimiter, room=RECORDS_TO_GUESS_FROM).status
             return fields >= 3, status == tokenizer.COMPLETE, min(fields, 3)
 
-        return max(map(_delimiter_bytes, DELIMITERS), key=fitness)
+        def more_fields(delimiter: tuple[int, int]) -> int:
+            return _scan(self._text, self._begin, delimiter, room=1).fields
+
+        best = max(map(_delimiter_bytes, DELIMITERS), key=fitness)
+        if best == COMMA and fitness(SEMICOLON) == fitness(COMMA):
+            return max(COMMA, SEMICOLON, key=more_fields)  # commas may be decimal signs, and semicolons lie in a field
+        return best
 
     def _first_record(self) -> list[str]:
         scan = self._scan(self._begin)
@@ -135,7 +174,7 @@ class TextFile:
             raise self._error(scan, scan.fields)
         scan = self._scan(self._begin, range(scan.fields))
         spans = zip(scan.starts.ravel().tolist(), scan.ends.ravel().tolist(), strict=True)
-        return _decode([_content(self._text, start, end) for start, end in spans])
+        return decode([_content(self._text, start, end) for start, end in spans])
 
     def _error(self, scan: _Scan, expected: int, line: int | None = None) -> InputError:
         found = "1 field" if scan.fields == 1 else f"{scan.fields} fields"
@@ -145,9 +184,6 @@ class TextFile:
             tokenizer.TEXT_AFTER_QUOTE: 'text follows a closing quote ("); quotes within must be doubled.',
         }[scan.status]
         return InputError(f"{self.path}, line {line or _line_at(self._text, scan.offset)}: {problem}")
-
-
-Spans = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
 class TextColumns:
@@ -176,25 +212,51 @@ class TextColumns:
     def _content_of(self, column: int, record: int) -> bytes:
         return _content(self._text, *self._span(column, record))
 
-    def numbers(self, column: int) -> NDArray[np.float64]:
-        """A column of finite numbers, in whatever notation Python's ``float`` reads."""
-        parse = span_values.parse_decimals
-        parts = current_map().map(lambda part: parse(self._text, part[0][column], part[1][column]), self._parts)
-        values = np.concatenate(parts)
-        for record in np.flatnonzero(np.isnan(values)).tolist():
-            written = self._content_of(column, record)
-            try:
-                values[record] = float(written)
-            except ValueError:
-                raise self._bad_value(record, written, "is not a number") from None
-            if not np.isfinite(values[record]):
-                raise self._bad_value(record, written, "is not finite")
-        return values
+    def numbers(self, column: int, decimal: str | None = None) -> tuple[NDArray[np.float64], str]:
+        """A column of finite numbers in any notation of Python's, NaN where one is missing, and the decimal sign."""
+        try:
+            return parse_numbers(self._text, [(part[0][column], part[1][column]) for part in self._parts], decimal)
+        except BadNumber as bad:
+            raise bad.at(self.where(bad.position)) from None
 
-    def _bad_value(self, record: int, written: bytes, problem: str) -> InputError:
-        (shown,) = _decode([written])
-        value = f"the value {shown!r} {problem}" if shown else "the value is empty"
-        return InputError(f"{self.where(record)}: {value}; a finite number is expected, unseen entries left out.")
+    def matrix(
+        self, columns: Sequence[int], names: Sequence[str], decimal: str | None
+    ) -> tuple[NDArray[np.float64], str]:
+        """Columns side by side as numbers, NaN in holes, and the decimal sign; ``names`` are for errors."""
+        flat = [(starts[columns].ravel(), ends[columns].ravel()) for starts, ends in self._parts]
+        try:
+            values, sign = parse_numbers(self._text, flat, decimal)
+        except BadNumber as bad:
+            column, record = divmod(bad.position, self.count)
+            raise bad.at(f"{self.where(record)}, column {names[column]!r}") from None
+        return values.reshape(len(columns), self.count).T, sign
+
+    def texts(self, column: int) -> list[str]:
+        """What every record says in a column."""
+        names, codes, _ = self.names(column)
+        return [names[code] for code in codes.tolist()]
+
+    def missing_value(self, column: int, record: int) -> InputError:
+        """What to say of a value that is missing."""
+        (shown,) = decode([self._content_of(column, record)])
+        missing = f"the value {shown!r} stands for a missing one" if shown else "the value is empty"
+        return InputError(
+            f"{self.where(record)}: {missing}; leave such lines out, or have them skipped by skip_missing=True "
+            "(--skip-missing on the command line)."
+        )
+
+    def select(self, which: NDArray[np.bool_]) -> TextColumns:
+        """The records that ``which`` names."""
+        sizes = np.cumsum([starts.shape[1] for starts, _ in self._parts])[:-1]
+        masks = np.split(which, sizes)
+        parts = [(starts[:, mask], ends[:, mask]) for (starts, ends), mask in zip(self._parts, masks, strict=True)]
+        return TextColumns(self.path, self._text, parts, self._lines_before)
+
+    def names(self, column: int) -> tuple[list[str], NDArray[np.int64], NDArray[np.int64]]:
+        """The distinct texts of a column in order of appearance, each record's number, and their first records."""
+        starts, ends = (np.concatenate([part[side][column] for part in self._parts]) for side in (0, 1))
+        codes, firsts = span_values.factorize_spans(self._text, starts, ends)
+        return decode([self._content_of(column, record) for record in firsts.tolist()]), codes, firsts
 
     def ids(self, *columns: int) -> list[EncodedIds]:
         """Columns of ids, each integers if all are canonical integers, names otherwise."""
@@ -206,9 +268,7 @@ class TextColumns:
         ]
         if all(parsed == len(values) for values, parsed in integers):
             return encode_integers(np.concatenate([values for values, _ in integers]))
-        starts, ends = (np.concatenate([part[side][column] for part in self._parts]) for side in (0, 1))
-        codes, firsts = span_values.factorize_spans(self._text, starts, ends)
-        names = _decode([self._content_of(column, record) for record in firsts.tolist()])
+        names, codes, firsts = self.names(column)
         if "" in names:
             first = int(firsts[names.index("")])
             raise InputError(f"{self.where(first)}: an id is empty; every row and column needs one.")
@@ -257,10 +317,3 @@ def _content(text: NDArray[np.uint8], start: int, end: int) -> bytes:
     if written.startswith(b'"'):
         written = written[1:-1].replace(b'""', b'"')
     return written.strip(b" \t")
-
-
-def _decode(texts: list[bytes]) -> list[str]:
-    try:
-        return [text.decode() for text in texts]
-    except UnicodeDecodeError:
-        return [text.decode("latin-1") for text in texts]

@@ -1,31 +1,43 @@
-"""Observations from a file with one (row, column, value) per line."""
+"""Observations from a file: one (row, column, value) per line, or a wide table."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from surefill.data.containers import observations_from_columns
+from surefill.arrays import Array
 from surefill.data.observations import Observations
-from surefill.errors import InputError, MissingExtraError, invalid_parameter
-from surefill.io.delimited import TextColumns, TextFile
+from surefill.errors import InputError, few, invalid_parameter
+from surefill.io.delimited import TextFile
+from surefill.io.excel import WORKBOOK_SUFFIXES, open_sheet
 from surefill.io.files import PARQUET_SUFFIXES
+from surefill.io.long_tables import LongTable, read_long_frame, read_long_text
+from surefill.io.numbers import check_decimal
+from surefill.io.parquet import only_numbers_beside_first, parquet_names, read_parquet
+from surefill.io.wide import read_wide_parquet, read_wide_text
+from surefill.kernels.decimal_spans import MISSING
 
 Column = str | int | None
 Choice = dict[str, Column]
 
+OTHER_KINDS = {
+    ".xls": "a workbook of Excel before 2007, which is not read: save it as .xlsx or .csv",
+    ".xlsb": "a binary workbook, which is not read: save it as .xlsx or .csv",
+    ".ods": "an OpenDocument sheet, which is not read: save it as .xlsx or .csv",
+    ".numbers": "a sheet of Numbers, which is not read: save it as .xlsx or .csv",
+    ".zip": "an archive, which is not read: unpack it first",
+    ".bz2": "compressed by bzip2, which is not read: decompress it, or compress it by gzip (.gz)",
+    ".xz": "compressed by xz, which is not read: decompress it, or compress it by gzip (.gz)",
+    ".zst": "compressed by zstandard, which is not read: decompress it, or compress it by gzip (.gz)",
+}
+"""Suffixes of files that people have and that are not read, and what to do."""
+
 MOST_UNNAMED = 8
 """Columns of a file without header from which the first three are taken; a file of more is likely a matrix."""
-
-UNNAMED = ("row", "column", "value")
-"""What the columns of a file without header are called."""
 
 USUAL_NAMES = {
     "row": ("user", "userid", "uid", "row", "rowid", "person", "personid", "student", "studentid", "rater", "cellline"),
@@ -63,18 +75,30 @@ def read_observations(
     delimiter: str | None = None,
     header: bool | None = None,
     bounds: tuple[float, float] | None = None,
+    wide: bool = False,
+    skip_missing: bool = False,
+    decimal: str | None = None,
+    sheet: str | None = None,
 ) -> Observations:
-    """Observations from a text file (csv, tsv, dat, ...; ``.gz`` too), a parquet file or a folder of them.
+    """Observations from a text file (csv, tsv, dat, ...; ``.gz`` too), an Excel sheet, parquet or a folder of it.
 
-    Ids that are all integers become integer labels, others names; labels are sorted.
+    A long file has one observation per line; ids that are all integers become integer labels, others names; labels are
+    sorted. A wide file has a line for each row and a column for each column of the matrix, and holes where nothing was
+    seen; labels keep the order of the file.
 
     Parameters
     ----------
     row, col, value : names or 0-based positions of the columns. When not given, columns with usual names
-        (user, item, rating and the like), or else the first, second and third.
+        (user, item, rating and the like), or else the first, second and third. In a wide file ``row`` is the column
+        with labels of rows, the first when not given, and the others are not used.
     delimiter : what separates fields in a text file, one or two characters; guessed when not given.
     header : whether a text file starts with column names; guessed when not given.
     bounds : (low, high), the range values may take; the range seen when not given.
+    wide : whether the file is wide. Empty cells, NA and the like are holes.
+    skip_missing : leave out lines of a long file whose value is empty, NA or the like, and count them in
+        ``Observations.skipped``, instead of refusing them.
+    decimal : "." or ",", the decimal sign; when not given, a point, or a comma where values show that it is one.
+    sheet : the sheet of an Excel workbook; not needed where only one holds anything.
 
     Examples
     --------
@@ -85,15 +109,29 @@ def read_observations(
     ...     file = Path(folder) / "ratings.csv"
     ...     _ = file.write_text("user,item,rating\\nann,Alien,5\\nbob,Alien,4\\nbob,Brazil,2\\n")
     ...     seen = sf.read_observations(file, bounds=(1, 5))
+    ...     _ = file.write_text("name,Brazil,Alien\\nbob,2,4\\nann,,5\\n")
+    ...     wide = sf.read_observations(file, bounds=(1, 5), wide=True)
     >>> seen.shape, len(seen), seen.row_labels.tolist()
     ((2, 2), 3, ['ann', 'bob'])
+    >>> wide.shape, len(wide), wide.row_labels.tolist(), wide.col_labels.tolist()
+    ((2, 2), 3, ['bob', 'ann'], ['Brazil', 'Alien'])
     """
-    source, choice = Path(path), {"row": row, "col": col, "value": value}
-    if not source.exists():
-        raise InputError(f"{source} does not exist; a file with one observation per line is expected.")
-    if source.is_dir() or source.suffix.lower() in PARQUET_SUFFIXES:
-        return _read_parquet(source, choice, bounds)
-    return _read_text(source, choice, delimiter, header, bounds)
+    options = ReadOptions(row, col, value, delimiter, header, bounds, wide, skip_missing, decimal, sheet)
+    source = Path(path)
+    _check(source, options)
+    if wide:
+        return _read_wide(source, options)
+    return _read_long(source, options).observations(bounds)
+
+
+def read_ordered(path: Path, options: ReadOptions, order_by: Column) -> tuple[Observations, Array]:
+    """The observations in a long file, and when each cell was last drawn by the column ``order_by``."""
+    _check(path, options)
+    if options.wide:
+        raise InputError(f"{path}: a wide table has no column that says when; give a long file to order by one.")
+    table = _read_long(path, options, order_by)
+    observations = table.observations(options.bounds)
+    return observations, table.last_times(observations)
 
 
 @dataclass(frozen=True)
@@ -113,29 +151,79 @@ class ReadOptions:
     delimiter: str | None = None
     header: bool | None = None
     bounds: tuple[float, float] | None = None
+    wide: bool = False
+    skip_missing: bool = False
+    decimal: str | None = None
+    sheet: str | None = None
+
+    @property
+    def choice(self) -> Choice:
+        """The columns of row, col and value, as far as they were given."""
+        return {"row": self.row, "col": self.col, "value": self.value}
 
     def read(self, file: Path) -> Observations:
         """The observations in a file."""
         return read_observations(file, **vars(self))
 
 
-def _read_text(
-    path: Path, choice: Choice, delimiter: str | None, header: bool | None, bounds: tuple[float, float] | None
-) -> Observations:
-    file = TextFile(path, delimiter)
-    header, positions = choose_columns(file, choice, header)
-    columns = file.columns(positions, header)
-    (rows, cols), values = columns.ids(0, 1), columns.numbers(2)
-    check_bounds(columns, values, bounds)
-    row, col, value = (file.fields[position] for position in positions) if header else UNNAMED
-    return Observations(
-        rows.codes, cols.codes, values, bounds=bounds, row_labels=rows.labels, col_labels=cols.labels,
-        names=(row, col, value),
-    )  # fmt: skip
+def _check(path: Path, options: ReadOptions) -> None:
+    """Refuse what is no file, kinds of files that are not read, and options that do not go together."""
+    if not path.exists():
+        raise InputError(f"{path} does not exist; a file with one observation per line is expected.")
+    suffix = path.suffix.lower()
+    if suffix in OTHER_KINDS:
+        raise InputError(f"{path} is {OTHER_KINDS[suffix]}.")
+    check_decimal(options.decimal)
+    if options.sheet is not None and suffix not in WORKBOOK_SUFFIXES:
+        raise InputError(f"{path} has no sheets; sheet is for Excel workbooks ({', '.join(WORKBOOK_SUFFIXES)}).")
+    if options.wide:
+        given = [name for name, column in options.choice.items() if name != "row" and column is not None]
+        if given:
+            raise InputError(f"a wide table has no column for {given[0]}; give {given[0]} for long files only.")
+        if options.header is False:
+            raise InputError(f"{path}: a wide table needs a first line with the names of its columns.")
 
 
-def choose_columns(file: TextFile, choice: Choice, header: bool | None) -> tuple[bool, tuple[int, int, int]]:
-    """Whether the first record is a header, and where row, column and value are: as given, or guessed."""
+def _is_parquet(path: Path) -> bool:
+    return path.is_dir() or path.suffix.lower() in PARQUET_SUFFIXES
+
+
+def _read_long(path: Path, options: ReadOptions, order_by: Column = None) -> LongTable:
+    if _is_parquet(path):
+        return _read_parquet(path, options, order_by)
+    file = _open_text(path, options)
+    header, positions = choose_columns(file, options.choice, options.header)
+    return read_long_text(
+        file,
+        header,
+        positions,
+        order=column_position(file.path, file.fields, header, "order_by", order_by),
+        decimal=options.decimal,
+        skip_missing=options.skip_missing,
+        bounds=options.bounds,
+    )
+
+
+def _open_text(path: Path, options: ReadOptions) -> TextFile:
+    """The text of a file, or of a sheet of a workbook."""
+    if path.suffix.lower() in WORKBOOK_SUFFIXES:
+        return open_sheet(path, options.sheet, options.decimal)
+    return TextFile(path, options.delimiter)
+
+
+def _read_wide(path: Path, options: ReadOptions) -> Observations:
+    if _is_parquet(path):
+        return read_wide_parquet(path, read_parquet(path), options.row, options.bounds)
+    return read_wide_text(_open_text(path, options), options.row, options.decimal, options.bounds)
+
+
+def choose_columns(
+    file: TextFile, choice: Choice, header: bool | None, may_be_wide: bool = True
+) -> tuple[bool, tuple[int, int, int]]:
+    """Whether the first record is a header, and where row, column and value are: as given, or guessed.
+
+    A file that ``may_be_wide`` and looks like it is refused.
+    """
     if header is None:
         named = any(isinstance(column, str) for column in choice.values())
         header = named or _looks_like_header(file.fields, choice)
@@ -148,70 +236,73 @@ def choose_columns(file: TextFile, choice: Choice, header: bool | None) -> tuple
             f"{file.path} has {len(file.fields)} columns and no header: say which hold row, col and value, or, if it "
             "is a matrix, load it as an array and use Observations.from_matrix."
         )
-    return header, positions_of(file.path, file.fields, header, choice)
+    looks_wide = partial(_looks_wide, file) if may_be_wide else None
+    return header, positions_of(file.path, file.fields, header, choice, looks_wide)
 
 
-def _read_parquet(path: Path, choice: Choice, bounds: tuple[float, float] | None) -> Observations:
-    try:
-        import pyarrow
-        from pyarrow import parquet
-    except ImportError:
-        raise MissingExtraError("reading parquet files", "io") from None
-    parts, tables = _parts_of(path) if path.is_dir() else [path], []
-    for part in parts:
-        try:
-            with parquet.ParquetFile(part) as file:
-                names = file.schema_arrow.names
-                row, col, value = (names[position] for position in positions_of(part, names, True, choice))
-                tables.append(file.read(columns=[row, col, value]))
-        except (pyarrow.ArrowException, OSError) as error:
-            reason = str(error).partition("\n")[0].rstrip(".")
-            raise InputError(f"{part} is damaged or not a parquet file: {reason}.") from None
-        if tables[-1].schema != tables[0].schema:
-            raise InputError(f"{part} has other columns than {parts[0]}; the parts of a table must have the same.")
-    return observations_from_columns(pyarrow.concat_tables(tables), (row, col, value), bounds, str(path))
+def _looks_wide(file: TextFile) -> bool:
+    """Whether beside the first column there are only numbers and holes, and where there are three no id comes twice."""
+    if not all(_is_value(field) for record in file.first_records() for field in record[1:]):
+        return False
+    if len(file.fields) > 3:
+        return True
+    columns = file.columns((0, 1), header=True)
+    return 1 < columns.count == len(columns.names(0)[0]) and all(map(_is_value, columns.names(1)[0]))
 
 
-def _parts_of(folder: Path) -> list[Path]:
-    """The parquet files of a folder, which hold one table, in the order of their names."""
-    parts = sorted(path for path in folder.iterdir() if path.suffix.lower() in PARQUET_SUFFIXES)
-    if not parts:
-        raise InputError(
-            f"{folder} is a folder without parquet files; a file with one observation per line is expected, or a "
-            "folder of parquet files."
-        )
-    return parts
+def _is_value(field: str) -> bool:
+    return field.lower() in MISSING or _is_number(field)
+
+
+def _read_parquet(path: Path, options: ReadOptions, order_by: Column) -> LongTable:
+    names = parquet_names(path)
+    looks_wide = partial(only_numbers_beside_first, path)
+    row, col, value = (names[place] for place in positions_of(path, names, True, options.choice, looks_wide))
+    place = column_position(path, names, True, "order_by", order_by)
+    order = None if place is None else names[place]
+    table = read_parquet(path, list(dict.fromkeys([row, col, value, order or value])))
+    return read_long_frame(table, (row, col, value), str(path), order=order, skip_missing=options.skip_missing)
 
 
 def _looks_like_header(fields: Sequence[str], choice: Choice) -> bool:
     """Whether the first record has no number where ids and value are looked for, and text for the value."""
     places = [place if isinstance(place, int) else k for k, place in enumerate(choice.values())]
     looked_at = [fields[place] for place in places if 0 <= place < len(fields)]
-    return looked_at[-1:] != [""] and not any(_is_number(field) for field in looked_at)
+    value_is_missing = bool(looked_at) and looked_at[-1].lower() in MISSING
+    return not value_is_missing and not any(_is_number(field) for field in looked_at)
 
 
 def _is_number(field: str) -> bool:
     try:
-        float(field)
+        float(field.replace(",", "."))
     except ValueError:
         return False
     return True
 
 
-def positions_of(path: Path, fields: Sequence[str], header: bool, choice: Choice) -> tuple[int, int, int]:
+def positions_of(
+    path: Path, fields: Sequence[str], header: bool, choice: Choice, looks_wide: Callable[[], bool] | None = None
+) -> tuple[int, int, int]:
     """Where the row, column and value are among the fields of each record."""
-    names = f" ({', '.join(fields)})" if header else ""
+    names = f" ({few(fields)})" if header else ""
     if len(fields) < 3:
         count = "1 column" if len(fields) == 1 else f"{len(fields)} columns"
         raise InputError(f"{path} has {count}{names}; at least three are expected: row, column and value.")
-    found = {axis: _position(path, fields, header, axis, column) for axis, column in choice.items()}
+    found = {axis: column_position(path, fields, header, axis, column) for axis, column in choice.items()}
     unknown = [axis for axis, position in found.items() if position is None]
-    if unknown and len(fields) > (3 if header else MOST_UNNAMED):
-        raise InputError(
-            f"{path} has {len(fields)} columns{names or ' and no header'}: say which hold {', '.join(unknown)}, or, if "
-            "it is a matrix, load it as an array and use Observations.from_matrix."
-        )
     row, col, value = (place if position is None else position for place, position in enumerate(found.values()))
+    guessed = (unknown or len({row, col, value}) < 3) and choice["col"] is None and choice["value"] is None
+    if guessed and row == 0 and header and looks_wide is not None and looks_wide():
+        raise InputError(
+            f"{path} looks like a wide table, with labels of rows and {len(fields) - 1:,} columns of values: give "
+            "wide=True (--wide on the command line), or say which columns hold row, col and value."
+        )
+    if unknown and len(fields) > (3 if header else MOST_UNNAMED):
+        wide = ", or, if it has a column for each item, give wide=True (--wide on the command line)"
+        raise InputError(
+            f"{path} has {len(fields)} columns{names or ' and no header'}: say which hold {' and '.join(unknown)}"
+            f"{wide if header and looks_wide is not None else ''}."
+        )
     if len({row, col, value}) < 3:
         raise InputError(
             f"{path}: row, col and value must be three different columns, but {row}, {col} and {value} would "
@@ -220,32 +311,30 @@ def positions_of(path: Path, fields: Sequence[str], header: bool, choice: Choice
     return row, col, value
 
 
-def _position(path: Path, fields: Sequence[str], header: bool, axis: str, column: Column) -> int | None:
-    """Where one of the three is: as given, or by a usual name; None where neither says."""
+def _by_usual_name(fields: Sequence[str], axis: str) -> int | None:
+    """The column with the likeliest name; of question1 and question2 neither is the one."""
+    written = [re.sub(r"[^a-z0-9]", "", field.lower()) for field in fields]
+    letters = [re.sub(r"[0-9]", "", field) for field in written]
+    for name in USUAL_NAMES[axis]:
+        if name in written:
+            return written.index(name)
+        if name in letters:
+            return letters.index(name) if letters.count(name) == 1 else None
+    return None
+
+
+def column_position(path: Path, fields: Sequence[str], header: bool, axis: str, column: Column) -> int | None:
+    """Where a column is: as given, or for row, col and value by a usual name; None where neither says."""
     if column is None:
-        plain = [re.sub(r"[^a-z]", "", field.lower()) for field in fields] if header else []
-        return next((plain.index(name) for name in USUAL_NAMES[axis] if name in plain), None)
+        return _by_usual_name(fields, axis) if header and axis in USUAL_NAMES else None
     if isinstance(column, str):
         if not header:
             raise InputError(f"{path} is read without header, so {axis} must be a position; got {column!r}.")
         if column not in fields:
-            there = ", ".join(fields)
-            raise InputError(f"{path} has no column {column!r} for {axis}; its columns are {there}.")
+            raise InputError(f"{path} has no column {column!r} for {axis}; its columns are {few(fields)}.")
         return list(fields).index(column)
     if not isinstance(column, int):
         raise invalid_parameter("read_observations", axis, "a column name or a position", column)
     if not 0 <= column < len(fields):
         raise InputError(f"{path} has columns 0 to {len(fields) - 1}; {axis} is to be column {column}.")
     return column
-
-
-def check_bounds(columns: TextColumns, values: NDArray[Any], bounds: tuple[float, float] | None) -> None:
-    """Refuse values outside the bounds, naming the line of the first."""
-    low, high = bounds or (-np.inf, np.inf)
-    if not low < high:
-        raise InputError(f"bounds must be two numbers, low < high; got ({low:g}, {high:g}).")
-    outside = np.flatnonzero((values < low) | (values > high))
-    if outside.size:
-        first = int(outside[0])
-        problem = f"the value {values[first]:g} is outside the bounds ({low:g}, {high:g})"
-        raise InputError(f"{columns.where(first)}: {problem}.")

@@ -15,27 +15,31 @@ from numpy.typing import NDArray
 from surefill.data.checks import LARGEST_VALUE
 from surefill.errors import InputError
 from surefill.io.delimited import TextFile
-from surefill.io.readers import Choice, check_bounds, choose_columns, positions_of
+from surefill.io.long_tables import PresentValues, check_bounds
+from surefill.io.readers import Choice, Column, choose_columns, column_position, positions_of
+from surefill.kernels.decimal_spans import MISSING
 
 CHUNK = 1 << 18
 """Bytes read at a time: thousands of lines, which amortises a call, and little memory."""
 
 
 class Place(NamedTuple):
-    """How far the input was read: bytes (decompressed), lines and records."""
+    """How far the input was read: bytes (decompressed), lines, records, and lines skipped for want of a value."""
 
     position: int = 0
     lines: int = 0
     records: int = 0
+    skipped: int = 0
 
 
 class Records(NamedTuple):
-    """Labels as text and values, in the order of the input, and the place after them."""
+    """Labels as text and values, in the order of the input, the place after them, and times as text if asked for."""
 
     rows: NDArray[Any]
     cols: NDArray[Any]
     values: NDArray[np.float64]
     place: Place
+    times: NDArray[Any] | None = None
 
 
 class RecordReader:
@@ -47,7 +51,8 @@ class RecordReader:
     ----------
     file : opened for reading bytes, at its start.
     name : what errors call it.
-    choice : columns of row, col and value, as in :func:`read_observations`.
+    choice, delimiter, header, bounds, decimal, skip_missing : as in :func:`read_observations`.
+    order_by : the column with times, where records are to be sorted.
     """
 
     def __init__(
@@ -58,8 +63,11 @@ class RecordReader:
         delimiter: str | None = None,
         header: bool | None = None,
         bounds: tuple[float, float] | None = None,
+        decimal: str | None = None,
+        skip_missing: bool = False,
+        order_by: Column = None,
     ) -> None:
-        self.name, self._bounds = name, bounds
+        self.name, self._bounds, self._decimal, self._skip_missing = name, bounds, decimal, skip_missing
         self._lines = _Lines(file, name)
         first = self._lines.peek()
         self.first_line = zlib.crc32(first.partition(b"\n")[0])
@@ -68,11 +76,18 @@ class RecordReader:
             fields = list(_object(name, 1, first.lstrip(b"\xef\xbb\xbf \t\r\n").partition(b"\n")[0]))
             self._keys = [fields[place] for place in positions_of(Path(name), fields, True, choice)]
             self.columns: tuple[str, ...] = tuple(self._keys)
+            order = column_position(Path(name), fields, True, "order_by", order_by)
+            self.order_name = None if order is None else fields[order]
             return
         self._text = TextFile(Path(name), delimiter, np.frombuffer(first, np.uint8))
-        has_header, self._positions = choose_columns(self._text, choice, header)
+        has_header, self._positions = choose_columns(self._text, choice, header, may_be_wide=False)
         self.columns = (
             tuple(self._text.fields[place] for place in self._positions) if has_header else ("row", "column", "value")
+        )
+        self._text.check_decimal(decimal)
+        self._order = column_position(Path(name), self._text.fields, has_header, "order_by", order_by)
+        self.order_name = (
+            None if self._order is None else self._text.fields[self._order] if has_header else str(order_by)
         )
         self._lines.skip(self._text.records_begin(has_header))
 
@@ -82,29 +97,48 @@ class RecordReader:
 
     def pieces(self, limit: Callable[[], int]) -> Iterator[Records]:
         """Records from here to the end of the input, at most ``limit()`` lines of it at a time."""
-        records = self._lines.place.records
+        records, skipped = self._lines.place[2:]
         while piece := self._lines.next(limit()):
             before = self._lines.place.lines - piece.count(b"\n")
-            rows, cols, values = (self._parse_json if self._json else self._parse_text)(piece, before)
-            records += len(values)
-            self._lines.place = self._lines.place._replace(records=records)
-            yield Records(rows, cols, values, self._lines.place)
+            parsed = (self._parse_json if self._json else self._parse_text)(piece, before)
+            records += len(parsed.values)
+            skipped += parsed.place.skipped
+            self._lines.place = self._lines.place._replace(records=records, skipped=skipped)
+            yield parsed._replace(place=self._lines.place)
 
-    def _parse_text(self, piece: bytes, lines_before: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.float64]]:
-        columns = self._text.columns_of(np.frombuffer(piece, np.uint8), self._positions, lines_before)
+    def _parse_text(self, piece: bytes, lines_before: int) -> Records:
+        """The records of some lines; of the place only how many were skipped."""
+        positions = (*self._positions, *(() if self._order in (None, *self._positions) else (self._order,)))
+        columns = self._text.columns_of(np.frombuffer(piece, np.uint8), positions, lines_before)
         if not columns.count:
-            return np.empty(0, str), np.empty(0, str), np.empty(0)
-        (rows, cols), values = columns.ids(0, 1), columns.numbers(2)
+            return _no_records(0)
+        columns, values, sign, skipped = PresentValues.of(columns, self._decimal, self._skip_missing)
+        if sign == ",":
+            self._decimal = sign
+        if not columns.count:
+            return _no_records(skipped)
+        rows, cols = columns.ids(0, 1)
         check_bounds(columns, values, self._bounds)
-        return rows.labels.astype(str)[rows.codes], cols.labels.astype(str)[cols.codes], values
+        i, j = rows.labels.astype(str)[rows.codes], cols.labels.astype(str)[cols.codes]
+        times = None if self._order is None else np.array(columns.texts(positions.index(self._order)), dtype=str)
+        return Records(i, j, values, Place(skipped=skipped), times)
 
-    def _parse_json(self, piece: bytes, lines_before: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.float64]]:
-        found: list[tuple[str, str, float]] = []
+    def _parse_json(self, piece: bytes, lines_before: int) -> Records:
+        found, times, skipped = list[tuple[str, str, float]](), list[str](), 0
         for number, line in enumerate(piece.split(b"\n"), lines_before + 1):
-            if line.strip():
-                found.append(self._from_object(number, _object(self.name, number, line)))
+            if not line.strip():
+                continue
+            item = _object(self.name, number, line)
+            if self._skip_missing and self._keys[2] in item and _is_missing(item[self._keys[2]]):
+                skipped += 1
+                continue
+            found.append(self._from_object(number, item))
+            if self.order_name is not None:
+                times.append(str(item.get(self.order_name, "")))
         rows, cols, values = zip(*found, strict=True) if found else ((), (), ())
-        return np.array(rows, dtype=str), np.array(cols, dtype=str), np.array(values, dtype=np.float64)
+        labels = np.array(rows, dtype=str), np.array(cols, dtype=str)
+        when = None if self.order_name is None else np.array(times, dtype=str)
+        return Records(*labels, np.array(values, dtype=np.float64), Place(skipped=skipped), when)
 
     def _from_object(self, line: int, item: dict[str, Any]) -> tuple[str, str, float]:
         where = f"{self.name}, line {line}"
@@ -115,12 +149,23 @@ class RecordReader:
         for key, label in zip(self._keys, (row, col), strict=False):
             if isinstance(label, bool) or not isinstance(label, str | int) or label == "":
                 raise InputError(f"{where}: {key!r} must be text or a whole number; got {json.dumps(label)}.")
+        if _is_missing(value):
+            raise InputError(f"{where}: {self._keys[2]!r} is missing; --skip-missing leaves such lines out.")
         if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < LARGEST_VALUE:
             raise InputError(f"{where}: {self._keys[2]!r} must be a finite number; got {json.dumps(value)}.")
         low, high = self._bounds or (-np.inf, np.inf)
         if not low <= value <= high:
             raise InputError(f"{where}: the value {value:g} is outside the bounds ({low:g}, {high:g}).")
         return str(row), str(col), float(value)
+
+
+def _no_records(skipped: int) -> Records:
+    return Records(np.empty(0, str), np.empty(0, str), np.empty(0), Place(skipped=skipped), np.empty(0, str))
+
+
+def _is_missing(value: Any) -> bool:
+    """Whether the value of an object stands for a missing one."""
+    return value is None or value != value or (isinstance(value, str) and value.strip().lower() in MISSING)
 
 
 def _object(name: str, line: int, text: bytes) -> dict[str, Any]:
@@ -179,8 +224,8 @@ class _Lines:
 
     def _given(self, n_bytes: int) -> bytes:
         piece, self._held = self._held[:n_bytes], self._held[n_bytes:]
-        position, lines, records = self.place
-        self.place = Place(position + len(piece), lines + piece.count(b"\n"), records)
+        position, lines, *counts = self.place
+        self.place = Place(position + len(piece), lines + piece.count(b"\n"), *counts)
         return piece
 
     def _read(self) -> None:

@@ -36,6 +36,7 @@ class CompletedFile:
     ----------
     columns_read : what the file calls rows, columns and values.
     observed_cells, draws : distinct cells seen, and observations with repeats.
+    skipped_lines : lines of the file that had no value and were left out, as was asked for.
     cells_with_differing_repeats : cells seen more than once with different values; their means were used.
     bounds, bounds_from, about_bounds : the range of values, how it is known ("given", "scale", "seen"), one sentence.
     loss : what the tolerance is about, such as "mean squared error".
@@ -72,6 +73,7 @@ class CompletedFile:
     columns_read: tuple[str, str, str]
     observed_cells: int
     draws: int
+    skipped_lines: int
     cells_with_differing_repeats: int
     bounds: tuple[float, float]
     bounds_from: str
@@ -244,6 +246,7 @@ def _summary(result: PartialCompletion, observations: Observations, **written: A
         columns_read=observations.names,
         observed_cells=len(observations),
         draws=observations.n_draws,
+        skipped_lines=observations.skipped,
         cells_with_differing_repeats=observations.disagreements,
         bounds=observations.bounds,
         bounds_from=observations.bounds_from.name.lower(),

@@ -1,4 +1,4 @@
-"""Fields of a text as values: the decimal numbers, integers and distinct ids that spans of its bytes hold.
+"""Fields of a text as ids: the integers and the distinct names that spans of its bytes hold.
 
 A span is ``text[start:end]`` of a uint8 array, as :mod:`surefill.kernels.tokenizer` finds it. Every kernel has a
 readable twin of the same signature, named ``*_reference``.
@@ -11,25 +11,18 @@ from typing import Any
 
 import numpy as np
 
-from surefill.arrays import Array, Indices
+from surefill.arrays import Indices
 from surefill.kernels.compile import compiled
 from surefill.kernels.tokenizer import Bytes
 
-PLUS, MINUS, POINT, ZERO, LOWER_E = 43, 45, 46, 48, 101
+MINUS, ZERO = 45, 48
 """Their codes in ASCII and UTF-8."""
 
-MOST_DIGITS = 15
-"""Digits of a decimal that a double holds exactly: 10^15 < 2^53."""
-
-MOST_TENS = 22
-"""The largest power of ten that is a double exactly: 5^22 < 2^53."""
-
 LOWEST = -(2**63)
-POWERS_OF_TEN = np.array([float(f"1e{k}") for k in range(MOST_TENS + 1)])
 
 
 @compiled
-def _digits(text: Any, at: int, end: int, number: int, significant: int) -> tuple[int, int, int]:
+def read_digits(text: Any, at: int, end: int, number: int, significant: int) -> tuple[int, int, int]:
     """Append the digits from ``at`` on to ``number``; (where they end, the number, its significant digits).
 
     More than 18 digits wrap around modulo 2^64.
@@ -39,63 +32,6 @@ def _digits(text: Any, at: int, end: int, number: int, significant: int) -> tupl
         significant += number != 0
         at += 1
     return at, number, significant
-
-
-@compiled
-def _signed(text: Bytes, at: int, end: int) -> tuple[int, bool]:
-    """(where the digits begin, whether a minus precedes them)."""
-    if at < end and (text[at] == PLUS or text[at] == MINUS):
-        return at + 1, text[at] == MINUS
-    return at, False
-
-
-@compiled
-def _parse_decimal(text: Bytes, start: int, end: int) -> float:
-    at, negative = _signed(text, start, end)
-    point, mantissa, significant = _digits(text, at, end, 0, 0)
-    written, exponent, at = point - at, 0, point
-    if at < end and text[at] == POINT:
-        at, mantissa, significant = _digits(text, point + 1, end, mantissa, significant)
-        exponent = point + 1 - at
-        written -= exponent
-    if at < end and text[at] | 32 == LOWER_E:
-        power_at, power_negative = _signed(text, at + 1, end)
-        at, power, power_digits = _digits(text, power_at, end, 0, 0)
-        if at == power_at or power_digits > MOST_DIGITS:
-            return np.nan
-        exponent += -power if power_negative else power
-    if at != end or written == 0 or significant > MOST_DIGITS or abs(exponent) > MOST_TENS:
-        return np.nan
-    tens: float = POWERS_OF_TEN[abs(exponent)]
-    magnitude = mantissa / tens if exponent < 0 else mantissa * tens
-    return -magnitude if negative else magnitude
-
-
-@compiled
-def parse_decimals(text: Bytes, starts: Indices, ends: Indices) -> Array:
-    """The plain decimal number in each span, correctly rounded; NaN where only Python's ``float`` can tell.
-
-    A decimal of at most 15 significant digits times a power of ten up to 10^22 is one multiplication or
-    division of two exact doubles, hence correctly rounded (Clinger 1990).
-    """
-    values = np.empty(len(starts))
-    for k in range(len(starts)):
-        values[k] = _parse_decimal(text, starts[k], ends[k])
-    return values
-
-
-def parse_decimals_reference(text: Bytes, starts: Indices, ends: Indices) -> Array:
-    """Readable twin of `parse_decimals`."""
-    plain = re.compile(rb"[+-]?(?P<whole>\d*)(?:\.(?P<part>\d*))?(?:[eE](?P<power>[+-]?\d+))?")
-    values = np.full(len(starts), np.nan)
-    for k, (start, end) in enumerate(zip(starts, ends, strict=True)):
-        span = text[start:end].tobytes()
-        match = plain.fullmatch(span)
-        if match and (digits := match["whole"] + (match["part"] or b"")):
-            exponent = int(match["power"] or 0) - len(match["part"] or b"")
-            if len(digits.lstrip(b"0")) <= MOST_DIGITS and abs(exponent) <= MOST_TENS:
-                values[k] = float(span)
-    return values
 
 
 @compiled
@@ -112,7 +48,7 @@ def parse_integers(text: Bytes, starts: Indices, ends: Indices) -> tuple[Indices
         size = end - start
         if size < 1 or size > 19 or (text[start] == ZERO and (size > 1 or negative)):
             return values, k
-        at, magnitude, _ = _digits(text, start, end, 0, 0)
+        at, magnitude, _ = read_digits(text, start, end, 0, 0)
         if at != end or (magnitude < 0 and not (negative and magnitude == LOWEST)):  # 2^63 wraps to -2^63
             return values, k
         values[k] = -magnitude if negative else magnitude

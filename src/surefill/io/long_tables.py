@@ -1,0 +1,135 @@
+"""Long tables: one observation per line, a row id, a column id and a value, and if asked for when it was made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from surefill.arrays import Array
+from surefill.data.containers import encoded_columns
+from surefill.data.labels import EncodedIds
+from surefill.data.observations import Observations
+from surefill.errors import InputError
+from surefill.io.delimited import TextColumns, TextFile
+from surefill.io.times import parse_times
+
+Positions = tuple[int, int, int]
+
+UNNAMED = ("row", "column", "value")
+"""What the columns of a file without header are called."""
+
+
+@dataclass(frozen=True, eq=False)
+class LongTable:
+    """The lines of a long table that have a value: ids, values, times where asked for, and how many were skipped."""
+
+    rows: EncodedIds
+    cols: EncodedIds
+    values: Array
+    names: tuple[str, str, str]
+    skipped: int
+    times: Array | None = None
+
+    def observations(self, bounds: tuple[float, float] | None) -> Observations:
+        """The observations, repeats of a cell merged."""
+        return Observations(
+            self.rows.codes,
+            self.cols.codes,
+            self.values,
+            bounds=bounds,
+            row_labels=self.rows.labels,
+            col_labels=self.cols.labels,
+            names=self.names,
+            skipped=self.skipped,
+        )
+
+    def last_times(self, observations: Observations) -> Array:
+        """When each observed cell was last drawn."""
+        assert self.times is not None
+        last = np.full(len(observations), -np.inf)
+        np.maximum.at(last, observations.find(self.rows.codes, self.cols.codes), self.times)
+        return last
+
+
+def read_long_text(
+    file: TextFile,
+    header: bool,
+    positions: Positions,
+    *,
+    order: int | None = None,
+    decimal: str | None = None,
+    skip_missing: bool = False,
+    bounds: tuple[float, float] | None = None,
+) -> LongTable:
+    """The lines of a text file, its row, column and value at ``positions``, and times at ``order``."""
+    file.check_decimal(decimal)
+    wanted = (*positions, order) if order is not None and order not in positions else positions
+    columns, values, _, skipped = PresentValues.of(file.columns(wanted, header), decimal, skip_missing)
+    if not columns.count:
+        raise InputError(f"{file.path} holds no values: all of its {skipped:,} lines lack one.")
+    rows, cols = columns.ids(0, 1)
+    check_bounds(columns, values, bounds)
+    row, col, value = (file.fields[position] for position in positions) if header else UNNAMED
+    times = None
+    if order is not None:
+        name = file.fields[order] if header else str(order)
+        times = read_times(columns, wanted.index(order), name)
+    return LongTable(rows, cols, values, (row, col, value), skipped, times)
+
+
+class PresentValues(NamedTuple):
+    """The records of a text that have a value: their columns, values and decimal sign, and how many were skipped."""
+
+    columns: TextColumns
+    values: Array
+    sign: str
+    skipped: int
+
+    @classmethod
+    def of(cls, columns: TextColumns, decimal: str | None, skip_missing: bool) -> PresentValues:
+        """Values are in the third column; one that is missing is skipped on request and refused otherwise."""
+        values, sign = columns.numbers(2, decimal)
+        missing = np.isnan(values)
+        if not missing.any():
+            return cls(columns, values, sign, 0)
+        if not skip_missing:
+            raise columns.missing_value(2, int(np.argmax(missing)))
+        return cls(columns.select(~missing), values[~missing], sign, int(missing.sum()))
+
+
+def read_times(columns: TextColumns, column: int, name: str) -> Array:
+    """A column of times as numbers that grow with time."""
+    texts, codes, _ = columns.names(column)
+    try:
+        return parse_times(texts, name)[codes]
+    except InputError as error:
+        raise InputError(f"{columns.path}: {error}") from None
+
+
+def check_bounds(columns: TextColumns, values: Array, bounds: tuple[float, float] | None) -> None:
+    """Refuse values outside the bounds, naming the line of the first."""
+    low, high = bounds or (-np.inf, np.inf)
+    if not low < high:
+        raise InputError(f"bounds must be two numbers, low < high; got ({low:g}, {high:g}).")
+    outside = np.flatnonzero((values < low) | (values > high))
+    if outside.size:
+        first = int(outside[0])
+        problem = f"the value {values[first]:g} is outside the bounds ({low:g}, {high:g})"
+        raise InputError(f"{columns.where(first)}: {problem}.")
+
+
+def read_long_frame(
+    table: Any, names: tuple[str, str, str], source: str, *, order: str | None = None, skip_missing: bool = False
+) -> LongTable:
+    """The lines of a table in memory, as :func:`read_long_text` gives those of a text."""
+    found = encoded_columns(table, names, source, skip_missing)
+    times = None
+    if order is not None:
+        texts, codes = np.unique([str(each) for each in found.column(order)], return_inverse=True)
+        try:
+            times = parse_times(texts.tolist(), order)[codes]
+        except InputError as error:
+            raise InputError(f"{source}: {error}") from None
+    return LongTable(found.rows, found.cols, found.values, names, found.skipped, times)
