@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from surefill.arrays import Array
+from surefill.data.column_roles import MOST_UNNAMED, Choice, Column, column_position, positions_of
 from surefill.data.observations import Observations
-from surefill.errors import InputError, few, invalid_parameter
+from surefill.errors import InputError
 from surefill.io.delimited import TextFile
 from surefill.io.excel import WORKBOOK_SUFFIXES, open_sheet
 from surefill.io.files import PARQUET_SUFFIXES
@@ -20,9 +20,6 @@ from surefill.io.numbers import check_decimal
 from surefill.io.parquet import only_numbers_beside_first, parquet_names, read_parquet
 from surefill.io.wide import read_wide_parquet, read_wide_text
 from surefill.kernels.decimal_spans import MISSING
-
-Column = str | int | None
-Choice = dict[str, Column]
 
 OTHER_KINDS = {
     ".xls": "a workbook of Excel before 2007, which is not read: save it as .xlsx or .csv",
@@ -35,35 +32,6 @@ OTHER_KINDS = {
     ".zst": "compressed by zstandard, which is not read: decompress it, or compress it by gzip (.gz)",
 }
 """Suffixes of files that people have and that are not read, and what to do."""
-
-MOST_UNNAMED = 8
-"""Columns of a file without header from which the first three are taken; a file of more is likely a matrix."""
-
-USUAL_NAMES = {
-    "row": ("user", "userid", "uid", "row", "rowid", "person", "personid", "student", "studentid", "rater", "cellline"),
-    "col": (
-        "item",
-        "itemid",
-        "iid",
-        "movie",
-        "movieid",
-        "film",
-        "filmid",
-        "title",
-        "column",
-        "columnid",
-        "col",
-        "colid",
-        "product",
-        "productid",
-        "question",
-        "questionid",
-        "drug",
-        "drugid",
-    ),
-    "value": ("rating", "value", "score", "response", "stars", "points"),
-}
-"""Column names, lower-case letters only, that a role is guessed from, the likeliest first."""
 
 
 def read_observations(
@@ -278,63 +246,3 @@ def _is_number(field: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def positions_of(
-    path: Path, fields: Sequence[str], header: bool, choice: Choice, looks_wide: Callable[[], bool] | None = None
-) -> tuple[int, int, int]:
-    """Where the row, column and value are among the fields of each record."""
-    names = f" ({few(fields)})" if header else ""
-    if len(fields) < 3:
-        count = "1 column" if len(fields) == 1 else f"{len(fields)} columns"
-        raise InputError(f"{path} has {count}{names}; at least three are expected: row, column and value.")
-    found = {axis: column_position(path, fields, header, axis, column) for axis, column in choice.items()}
-    unknown = [axis for axis, position in found.items() if position is None]
-    row, col, value = (place if position is None else position for place, position in enumerate(found.values()))
-    guessed = (unknown or len({row, col, value}) < 3) and choice["col"] is None and choice["value"] is None
-    if guessed and row == 0 and header and looks_wide is not None and looks_wide():
-        raise InputError(
-            f"{path} looks like a wide table, with labels of rows and {len(fields) - 1:,} columns of values: give "
-            "wide=True (--wide on the command line), or say which columns hold row, col and value."
-        )
-    if unknown and len(fields) > (3 if header else MOST_UNNAMED):
-        wide = ", or, if it has a column for each item, give wide=True (--wide on the command line)"
-        raise InputError(
-            f"{path} has {len(fields)} columns{names or ' and no header'}: say which hold {' and '.join(unknown)}"
-            f"{wide if header and looks_wide is not None else ''}."
-        )
-    if len({row, col, value}) < 3:
-        raise InputError(
-            f"{path}: row, col and value must be three different columns, but {row}, {col} and {value} would "
-            f"be taken; say which of the columns they are{names}."
-        )
-    return row, col, value
-
-
-def _by_usual_name(fields: Sequence[str], axis: str) -> int | None:
-    """The column with the likeliest name; of question1 and question2 neither is the one."""
-    written = [re.sub(r"[^a-z0-9]", "", field.lower()) for field in fields]
-    letters = [re.sub(r"[0-9]", "", field) for field in written]
-    for name in USUAL_NAMES[axis]:
-        if name in written:
-            return written.index(name)
-        if name in letters:
-            return letters.index(name) if letters.count(name) == 1 else None
-    return None
-
-
-def column_position(path: Path, fields: Sequence[str], header: bool, axis: str, column: Column) -> int | None:
-    """Where a column is: as given, or for row, col and value by a usual name; None where neither says."""
-    if column is None:
-        return _by_usual_name(fields, axis) if header and axis in USUAL_NAMES else None
-    if isinstance(column, str):
-        if not header:
-            raise InputError(f"{path} is read without header, so {axis} must be a position; got {column!r}.")
-        if column not in fields:
-            raise InputError(f"{path} has no column {column!r} for {axis}; its columns are {few(fields)}.")
-        return list(fields).index(column)
-    if not isinstance(column, int):
-        raise invalid_parameter("read_observations", axis, "a column name or a position", column)
-    if not 0 <= column < len(fields):
-        raise InputError(f"{path} has columns 0 to {len(fields) - 1}; {axis} is to be column {column}.")
-    return column

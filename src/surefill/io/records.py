@@ -13,10 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefill.data.checks import LARGEST_VALUE
+from surefill.data.column_roles import Choice, Column, column_position, positions_of
 from surefill.errors import InputError
 from surefill.io.delimited import TextFile
 from surefill.io.long_tables import PresentValues, check_bounds
-from surefill.io.readers import Choice, Column, choose_columns, column_position, positions_of
+from surefill.io.readers import choose_columns
 from surefill.kernels.decimal_spans import MISSING
 
 CHUNK = 1 << 18
