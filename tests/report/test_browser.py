@@ -3,6 +3,7 @@
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 from selenium import webdriver
 from selenium.webdriver.chrome.options import Options
@@ -81,7 +82,14 @@ def test_it_opens_without_complaints_and_fits_the_screen(browser, report, width,
 
 
 def readings(driver):
-    return [text(driver, name) for name in ("tolerance-value", "kept", "calibration-kept", "error", "verdict", "why")]
+    names = ("tolerance-value", "kept", "calibration-kept", "error", "verdict", "why", "fills", "filled", "part0")
+    return [text(driver, name) for name in names]
+
+
+def table_of(driver, name):
+    """The cells of a table's body, line by line."""
+    lines = driver.find_elements(By.CSS_SELECTOR, f"#{name} tbody tr")
+    return [[cell.text for cell in line.find_elements(By.XPATH, "*")] for line in lines]
 
 
 def test_the_slider_moves_by_keyboard(browser, report, uneven):
@@ -89,7 +97,7 @@ def test_the_slider_moves_by_keyboard(browser, report, uneven):
     slider = browser.find_element(By.ID, "tolerance")
     asked = readings(browser)
     assert asked[0] == "0.2"
-    assert asked[4] == "✓ Promised, as asked"
+    assert asked[4] == "✓ promised, as asked"
     assert not browser.find_element(By.ID, "other-mark").is_displayed()
     for _ in range(5):
         slider.send_keys(Keys.ARROW_RIGHT)
@@ -99,12 +107,36 @@ def test_the_slider_moves_by_keyboard(browser, report, uneven):
     assert moved[1] == f"{other.kept_share():.0%}"
     assert moved[3] == f"{other.selection.held_out_error:.3g}"
     assert browser.find_element(By.ID, "other-mark").is_displayed()
-    assert slider.get_attribute("aria-valuetext").startswith(f"{moved[0]}: keeps {moved[1]}")
+    assert slider.get_attribute("aria-valuetext") == f"{moved[0]}: promised, {moved[6]}"
+    filled = f"{other.selection.n_filled:,.0f} of the {other.selection.n_missing:,.0f} missing cells"
+    assert moved[7] == f"Fills {filled}"
+    assert moved[6] == f"fills {moved[8]} of the {other.selection.n_missing:,.0f} missing cells"
     slider.send_keys(Keys.HOME)
-    assert readings(browser)[4] == "✗ Not promised"
+    assert readings(browser)[4] == "✗ not promised"
+    assert readings(browser)[6].startswith("fills none of the")
     assert "calibration entries do not allow to promise" in readings(browser)[5]
     browser.find_element(By.ID, "reset").click()
     assert readings(browser) == asked
+
+
+def test_map_curve_examples_and_counts_follow_the_slider(browser, report, uneven):
+    show(browser, report)
+    slider, names = browser.find_element(By.ID, "tolerance"), ("examples", "by-row", "by-column")
+    followers = [lambda name=name: table_of(browser, name) for name in names]
+    followers += [lambda: picture(browser), lambda: browser.find_element(By.ID, "curve").get_attribute("points")]
+    before = [follower() for follower in followers]
+    slider.send_keys(*[Keys.ARROW_LEFT] * 4)
+    after = [follower() for follower in followers]
+    assert [one != other for one, other in zip(before, after, strict=True)] == [True] * 5
+    other = uneven.result_.at_tolerance(float(text(browser, "tolerance-value")))
+    lines = table_of(browser, "examples")
+    rows, cols = ([int(line[k]) for line in lines] for k in (0, 1))
+    told = [f"blank: {reason}" if reason else "filled" for reason in other.reasons(rows, cols)]
+    assert [line[2] for line in lines] == told
+    assert len(set(told)) > 2
+    assert f"at tolerance {text(browser, 'tolerance-value')}" in text(browser, "scale-note")
+    browser.find_element(By.ID, "reset").click()
+    assert [follower() for follower in followers] == before
 
 
 @pytest.mark.parametrize("width", [PHONE, LAPTOP])
@@ -119,25 +151,70 @@ def test_the_slider_moves_by_mouse(browser, report, width):
     assert after[1] != before[1]
 
 
+def told(driver):
+    """What the read-out says: names, outcome, numbers."""
+    return [text(driver, f"readout-{part}") for part in ("names", "kept", "numbers")]
+
+
 def test_the_map_is_read_and_zoomed_by_keyboard(browser, report, uneven):
     show(browser, report)
     canvas = browser.find_element(By.ID, "canvas")
+    browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", canvas)
     canvas.send_keys(Keys.ARROW_DOWN, Keys.ARROW_RIGHT)
-    row, column, numbers = text(browser, "readout").splitlines()
-    i, j = int(row.removeprefix("row: ")), int(column.removeprefix("column: "))
-    sure, kept = uneven.predict_confidence([i], [j])[0], uneven.keep([i], [j])[0]
-    assert f"confidence {sure:.2f}"[:-1] in numbers
-    assert f"kept {'yes' if kept else 'no'}" in numbers
+    names, outcome, numbers = told(browser)
+    i, j = (int(name.partition(": ")[2]) for name in names.splitlines())
+    answer, reason = uneven.result_.answer([i], [j]), uneven.result_.reasons([i], [j])[0]
+    assert f"confidence {answer.confidence[0]:.2f}"[:-1] in numbers
+    assert outcome == (f"not kept: {reason}" if reason else "kept")
     canvas.send_keys("+", "+")
     assert text(browser, "zoom-level") == "2.6 times as large"
     canvas.send_keys("0")
     assert text(browser, "zoom-level") == ""
+    canvas.send_keys(Keys.ESCAPE)
+    assert not browser.find_element(By.ID, "readout").is_displayed()
+
+
+def box(driver, name):
+    return driver.execute_script("return document.getElementById(arguments[0]).getBoundingClientRect().toJSON()", name)
+
+
+def apart(one, other):
+    """Whether two boxes share no point."""
+    beside = one["right"] <= other["left"] or other["right"] <= one["left"]
+    return beside or one["bottom"] <= other["top"] or other["bottom"] <= one["top"]
+
+
+@pytest.mark.parametrize("width", [PHONE, LAPTOP])
+@pytest.mark.parametrize("across", [0.02, 0.5, 0.98])
+@pytest.mark.parametrize("down", [0.02, 0.5, 0.98])
+def test_the_read_out_is_beside_the_pointer(browser, report, width, across, down):
+    show(browser, report, width)
+    canvas = browser.find_element(By.ID, "canvas")
+    browser.execute_script("document.getElementById('scale').scrollIntoView({block: 'start'}); scrollBy(0, -160)")
+    map_box = box(browser, "canvas")
+    x, y = map_box["left"] + across * map_box["width"], map_box["top"] + down * map_box["height"]
+    y = min(y, 840)
+    offset = x - map_box["left"] - map_box["width"] / 2, y - map_box["top"] - map_box["height"] / 2
+    ActionChains(browser).move_to_element_with_offset(canvas, *map(int, offset)).perform()
+    readout = browser.find_element(By.ID, "readout")
+    assert readout.is_displayed()
+    place = box(browser, "readout")
+    assert 0 <= place["left"] < place["right"] <= width
+    assert 0 <= place["top"] < place["bottom"] <= 844
+    pointer = {"left": x - 2, "right": x + 2, "top": y - 2, "bottom": y + 2}
+    near = {"left": x - 40, "right": x + 40, "top": y - 40, "bottom": y + 40}
+    assert apart(place, pointer)
+    assert not apart(place, near)
+    assert apart(place, box(browser, "scale"))
+    assert apart(place, box(browser, "bar"))
+    browser.execute_script("scrollTo(0, 0)")
+    WebDriverWait(browser, 5).until(lambda _: not readout.is_displayed())
 
 
 def labels_at(driver, element):
     """Row and column under the middle of the element."""
     ActionChains(driver).move_to_element(element).perform()
-    return text(driver, "readout").splitlines()[:2]
+    return text(driver, "readout-names").splitlines()
 
 
 def picture(driver):
@@ -201,7 +278,18 @@ def test_the_layers_of_the_map_differ(browser, report):
         choice.click()
         seen.add(picture(browser))
     assert len(seen) == 4
-    assert text(browser, "scale-high") != "1.00"
+
+
+def test_the_legend_is_above_the_map_and_says_how_colours_are_chosen(browser, report, uneven):
+    show(browser, report)
+    assert box(browser, "scale")["bottom"] <= box(browser, "canvas")["top"]
+    assert text(browser, "scale-note") == "Kept at tolerance 0.2."
+    assert [text(browser, f"scale-{k}") for k in range(5)] == ["not kept", "", "", "", "kept"]
+    browser.find_element(By.CSS_SELECTOR, "#layers input[value=risk]").click()
+    assert "quantiles" in text(browser, "scale-note")
+    risk = uneven.result_.risk_at(*np.indices((150, 60)).reshape(2, -1))
+    shown = [float(text(browser, f"scale-{k}")) for k in range(5)]
+    np.testing.assert_allclose(shown, np.quantile(risk, [0, 0.25, 0.5, 0.75, 1]), rtol=0.1)
 
 
 def test_the_essentials_need_no_script(report, uneven):
@@ -211,9 +299,12 @@ def test_the_essentials_need_no_script(report, uneven):
         driver.get(report.as_uri())
         assert driver.find_element(By.CSS_SELECTOR, "#frame img").is_displayed()
         assert driver.execute_script("return document.documentElement.scrollWidth") <= PHONE
-        for name in ("explorer", "canvas", "layers", "tools", "readout"):
+        for name in ("bar", "canvas", "layers", "tools", "readout"):
             assert not driver.find_element(By.ID, name).is_displayed()
+        assert driver.find_element(By.ID, "explorer").is_displayed()
         shown = driver.find_element(By.TAG_NAME, "main").text
+        assert f"Fills {uneven.result_.selection.n_filled:,.0f} of the" in shown
+        assert "blank: too little support" in shown
         for sentence in (uneven.result_.guarantee.sentence, uneven.result_.certificate.sentence, "Most trusted rows"):
             assert sentence in shown
         driver.find_element(By.TAG_NAME, "summary").click()

@@ -1,4 +1,4 @@
-"""Line drawings for the page, as SVG: a risk-coverage curve, and predicted risk against seen error."""
+"""Line drawings for the page, as SVG: a risk-coverage curve, and expected against seen error."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import numpy as np
 
 from surefill.guarantee import Selection
 from surefill.losses import Loss
-from surefill.metrics import CalibrationTable, RiskCoverageCurve
-from surefill.report.summary_tables import escaped, number, percent
+from surefill.metrics import CalibrationTable
+from surefill.report.formats import escaped, number, percent
+from surefill.report.outcomes import ToleranceOutcome
 
 WIDTH, HEIGHT = 440, 300
 """Of a drawing, in its own units; the page scales it."""
@@ -20,6 +21,9 @@ LEFT, RIGHT, TOP, BOTTOM = 60, 14, 16, 46
 
 LABEL = 18
 """Height of a line of text: labels nearer than this would overlap."""
+
+ROOM_FOR_WORDS = 70
+"""Width of two words."""
 
 
 @dataclass(frozen=True)
@@ -42,27 +46,47 @@ class ChartScale:
         return " ".join(f"{self.x(a)},{self.y(b)}" for a, b in zip(across, up, strict=True))
 
 
-def scale_of(curve: RiskCoverageCurve, asked: float, overall: float) -> ChartScale:
+def scale_of(outcomes: Iterable[ToleranceOutcome], asked: float, overall: float) -> ChartScale:
     """Shares up to 1, errors up to a little above all that is shown."""
-    return ChartScale(1.0, 1.15 * max(curve.risk.max(initial=0.0), asked, overall))
+    highest = [part.risk.max(initial=0.0) for each in outcomes for part in (each.curve, each.tail)]
+    return ChartScale(1.0, 1.15 * max(*highest, asked, overall))
 
 
-def draw_curve(scale: ChartScale, curve: RiskCoverageCurve, asked: Selection, overall: float) -> str:
+def draw_curve(scale: ChartScale, asked: ToleranceOutcome, overall: float) -> str:
     """The curve, the tolerance asked for, the set kept, and a second marker that the slider moves."""
-    levels, edge = (scale.y(overall), scale.y(asked.tolerance)), WIDTH - RIGHT
-    names = f"all entries, {number(overall)}", f"asked, {number(asked.tolerance)}"
-    parts = _axes(scale, percent, "share of the calibration entries kept", asked.loss.mean_name)
+    selection = asked.selection
+    levels, edge = (scale.y(overall), scale.y(selection.tolerance)), WIDTH - RIGHT
+    names = f"all calibration cells, {number(overall)}", f"asked, {number(selection.tolerance)}"
+    parts = _axes(scale, percent, "share of the calibration cells kept", selection.loss.mean_name)
     for kind, level in zip(("all", "asked"), levels, strict=True):
         parts.append(f'<line class="{kind}" x1="{LEFT}" y1="{level}" x2="{edge}" y2="{level}"/>')
-    parts.append(f'<polyline class="curve" points="{scale.line(curve.coverage, curve.risk)}"/>')
+    curve, tail = points_of(scale, asked)
+    parts.append(f'<polyline class="curve" id="curve" points="{curve}"/>')
+    parts.append(f'<polyline class="tail" id="tail" points="{tail}"/>')
     for kind, y, name in zip(("note", "note strong"), _label_places(*levels), names, strict=True):
         parts.append(f'<text class="{kind}" x="{LEFT + 6}" y="{y}">{name}</text>')
+    parts.append(_tail_label(scale, asked))
     parts.append('<line class="other" id="other-line" x1="0" y1="0" x2="0" y2="0" visibility="hidden"/>')
-    if asked.held_out_error is not None:
-        x, y = scale.x(asked.held_out_share), scale.y(asked.held_out_error)
+    if selection.held_out_error is not None:
+        x, y = scale.x(selection.held_out_share), scale.y(selection.held_out_error)
         parts.append(f'<circle class="chosen" cx="{x}" cy="{y}" r="6"/>')
     parts.append('<path class="moved" id="other-mark" d="M0 -8L8 0L0 8L-8 0Z" visibility="hidden"/>')
-    return _drawing(parts, _described(asked))
+    return _drawing(parts, _described(selection))
+
+
+def points_of(scale: ChartScale, outcome: ToleranceOutcome) -> tuple[str, str]:
+    """The points of the curve and of its dotted part."""
+    curve, tail = outcome.curve, outcome.tail
+    return scale.line(curve.coverage, curve.risk), scale.line(tail.coverage, tail.risk)
+
+
+def _tail_label(scale: ChartScale, outcome: ToleranceOutcome) -> str:
+    """Below the dotted part, where it is long enough for words."""
+    tail = outcome.tail
+    if not tail.risk.size or scale.x(1.0) - scale.x(tail.coverage[0]) < ROOM_FOR_WORDS:
+        return ""
+    y = scale.y(float(tail.risk[len(tail.risk) // 2])) + LABEL + 6
+    return f'<text class="note" x="{WIDTH - RIGHT}" y="{y:g}" text-anchor="end">never kept</text>'
 
 
 def _label_places(one: float, other: float) -> tuple[float, float]:
@@ -78,22 +102,22 @@ def _described(asked: Selection) -> str:
         return f"Risk-coverage curve. Asked: {tolerance}. Nothing is kept."
     return (
         f"Risk-coverage curve. Asked: a {loss} of at most {tolerance}. "
-        f"Kept: {percent(asked.held_out_share)} of the calibration entries, with {loss} {number(error)}."
+        f"Kept: {percent(asked.held_out_share)} of the calibration cells, with {loss} {number(error)}."
     )
 
 
 def draw_deciles(deciles: CalibrationTable, loss: Loss) -> str:
-    """One dot for each group of entries, and the line on which predicted and seen agree."""
+    """One dot for each group of cells, and the line on which expected and seen agree."""
     most = 1.08 * max(float(deciles.predicted.max()), float(deciles.seen.max()), 1e-300)  # room above; never 0
     scale = ChartScale(most, most)
     dots = zip(deciles.predicted, deciles.seen, strict=True)
     parts = [
-        *_axes(scale, number, f"predicted {loss.name}", f"seen {loss.name}"),
-        f'<line class="all" x1="{scale.x(0)}" y1="{scale.y(0)}" x2="{scale.x(most)}" y2="{scale.y(most)}"/>',
-        f'<text class="note" x="{scale.x(0.9 * most)}" y="{TOP + 8}" text-anchor="end">as predicted</text>',
+        *_axes(scale, number, loss.expected_name, f"seen {loss.name}"),
+        f'<line class="same" x1="{scale.x(0)}" y1="{scale.y(0)}" x2="{scale.x(most)}" y2="{scale.y(most)}"/>',
+        f'<text class="note" x="{scale.x(0.9 * most)}" y="{TOP + 8}" text-anchor="end">as expected</text>',
         *(f'<circle class="dot" cx="{scale.x(float(a))}" cy="{scale.y(float(b))}" r="5"/>' for a, b in dots),
     ]
-    return _drawing(parts, f"Predicted against seen {loss.name} by group of entries; the table has the numbers.")
+    return _drawing(parts, f"Expected against seen {loss.name} by group of cells; the table has the numbers.")
 
 
 def _drawing(parts: list[str], description: str) -> str:

@@ -18,21 +18,19 @@ from surefill import __version__
 from surefill.arrays import Array, Indices
 from surefill.confidence import Certificate
 from surefill.data import Observations
-from surefill.estimators import PartialCompleter, PartialCompletion
+from surefill.estimators import PartialCompleter
 from surefill.estimators.fitting import POPULATION
 from surefill.guarantee import Guarantee, Selection
-from surefill.guarantee.wording import TARGETS, counted
-from surefill.metrics import CalibrationTable, RiskCoverageCurve, calibration_by_decile
+from surefill.guarantee.propensity import Aim
+from surefill.guarantee.wording import counted
+from surefill.metrics import CalibrationTable, calibration_by_decile
 from surefill.plots import co_cluster, order_by_group
+from surefill.report.asked_cells import AskedCells
+from surefill.report.error_by_count import CountGroup, errors_by_count
+from surefill.report.examples import Examples, draw_examples
 from surefill.report.heat_map import HeatMap, draw_heat_map
-from surefill.report.outcomes import (
-    ToleranceOutcome,
-    Trust,
-    outcomes_by_tolerance,
-    risk_coverage,
-    trust_by_column,
-    trust_by_row,
-)
+from surefill.report.outcomes import ToleranceOutcome, outcomes_by_tolerance
+from surefill.report.trust import Trust, trust_by_column, trust_by_row
 from surefill.spaces.confidence_matrix import some_cells
 
 CELLS_DRAWN = 200_000
@@ -47,11 +45,12 @@ PACKAGES = ("numpy", "scipy", "numba", "scikit-learn")
 
 @dataclass(frozen=True, eq=False)
 class AxisSummary:
-    """The rows, or the columns: what they are called, their labels where they have any, and the trust in each."""
+    """The rows, or the columns: their name, their labels where they have any, trust in each, errors by count."""
 
     name: str
     labels: NDArray[Any] | None
     trust: Trust
+    by_count: tuple[CountGroup, ...]
 
     def label(self, index: int) -> str:
         """The name of one row or column; its number from 0 where it has none."""
@@ -69,12 +68,9 @@ class ReportContents:
     ----------
     value_name : what values are called.
     n_observed : how many cells were seen.
-    about_filled : whether the promise is about the cells that are filled.
-    target : which cells the promise is about.
-    kept_share, filled_share : share of all cells that are kept, and of those not observed, as in the promise where
-        that is about these; estimated unless ``exact``.
+    exact : whether numbers of cells were counted, not estimated on a sample.
+    aim : which cells the promise is about: "unobserved" are those that are filled.
     outcomes : what other tolerances would keep, in rising order of the tolerance, and the one asked for.
-    curve : the sets that could be kept.
     overall_error : mean loss of all calibration entries, kept or not.
     deciles : predicted risk and seen error of the calibration entries.
     parameters : how the completer was asked, as Python.
@@ -85,18 +81,15 @@ class ReportContents:
     value_name: str
     n_observed: int
     exact: bool
-    about_filled: bool
-    target: str
-    kept_share: float
-    filled_share: float
-    selection: Selection
+    aim: Aim
     guarantee: Guarantee
     certificate: Certificate
-    curve: RiskCoverageCurve
     outcomes: tuple[ToleranceOutcome, ...]
+    asked: int
     overall_error: float
     deciles: CalibrationTable
     heat_map: HeatMap
+    examples: Examples
     timings: dict[str, float]
     versions: dict[str, str]
     parameters: str
@@ -107,14 +100,28 @@ class ReportContents:
         return len(self.rows) * len(self.columns)
 
     @property
-    def filled(self) -> str:
-        """How many cells are filled, or about how many where that was found on a sample."""
-        return counted(self.filled_share * (self.n_cells - self.n_observed), self.exact)
+    def n_missing(self) -> int:
+        """Cells that were not observed."""
+        return self.n_cells - self.n_observed
 
     @property
-    def asked(self) -> int:
-        """Position of the tolerance asked for among the outcomes."""
-        return [outcome.selection for outcome in self.outcomes].index(self.selection)
+    def about_filled(self) -> bool:
+        """Whether the promise is about the cells that are filled."""
+        return self.aim == "unobserved"
+
+    @property
+    def outcome(self) -> ToleranceOutcome:
+        """What the tolerance asked for keeps."""
+        return self.outcomes[self.asked]
+
+    @property
+    def selection(self) -> Selection:
+        """The set kept at the tolerance asked for."""
+        return self.outcome.selection
+
+    def filled(self, outcome: ToleranceOutcome) -> str:
+        """How many cells are filled, or about how many where that was found on a sample."""
+        return counted(outcome.filled_share * self.n_missing, self.exact)
 
 
 def gather(completer: PartialCompleter) -> ReportContents:
@@ -123,37 +130,32 @@ def gather(completer: PartialCompleter) -> ReportContents:
     by_row, by_column = trust_by_row(result, seen), trust_by_column(result, seen)
     order = order_of(seen, by_row.confidence, by_column.confidence)
     cells = some_cells(seen.shape, CELLS_DRAWN)
-    answer, missing = result.answer(*cells), seen.find(*cells) < 0
+    outcomes = outcomes_by_tolerance(result, AskedCells.of(result, *cells), seen.find(*cells) < 0)
+    selections = [outcome.selection for outcome in outcomes]
     calibration, everything = result.calibration, np.ones(len(result.calibration), dtype=bool)
+    counts = [
+        errors_by_count(calibration, trust.observed[lines], selections)
+        for trust, lines in zip((by_row, by_column), result.calibration_cells, strict=True)
+    ]
     return ReportContents(
-        rows=AxisSummary(seen.names[0], seen.row_labels, by_row),
-        columns=AxisSummary(seen.names[1], seen.col_labels, by_column),
+        rows=AxisSummary(seen.names[0], seen.row_labels, by_row, counts[0]),
+        columns=AxisSummary(seen.names[1], seen.col_labels, by_column, counts[1]),
         value_name=seen.names[2],
         n_observed=len(seen),
         exact=seen.shape[0] * seen.shape[1] <= POPULATION,
-        about_filled=result.weights.aim == "unobserved",
-        target=TARGETS[result.weights.aim],
-        kept_share=float(answer.keep.mean()),
-        filled_share=_filled_share(result, answer.keep, missing),
-        selection=result.selection,
+        aim=result.weights.aim,
         guarantee=result.guarantee,
         certificate=result.certificate,
-        curve=risk_coverage(result),
-        outcomes=outcomes_by_tolerance(result, answer, *cells),
+        outcomes=outcomes,
+        asked=selections.index(result.selection),
         overall_error=calibration.mean_loss(everything),
         deciles=calibration_by_decile(calibration.loss, calibration.risk, min(N_GROUPS, len(calibration))),
-        heat_map=draw_heat_map(result, seen, *order),
+        heat_map=draw_heat_map(result, seen, *order, selections),
+        examples=draw_examples(result, seen, selections),
         timings=dict(result.timings),
         versions=_versions(),
         parameters=_parameters(completer),
     )
-
-
-def _filled_share(result: PartialCompletion, keep: NDArray[np.bool_], missing: NDArray[np.bool_]) -> float:
-    """Share of the cells not observed that are kept: the promise's own, or else as found on the cells drawn."""
-    if result.selection.filled_share is not None:
-        return result.selection.filled_share
-    return float(keep[missing].mean()) if missing.any() else 0.0
 
 
 def order_of(observations: Observations, by_row: Array, by_col: Array) -> tuple[Indices, Indices]:

@@ -17,18 +17,19 @@ from sklearn.utils.validation import check_is_fitted
 from surefill.errors import InputError
 from surefill.estimators import PartialCompleter
 from surefill.io.files import check_folder, replacing
+from surefill.report import sentences
 from surefill.report.charts import draw_curve, draw_deciles, scale_of
+from surefill.report.colours import ANCHORS, as_base64, as_png
 from surefill.report.contents import ReportContents, gather
-from surefill.report.heat_map import ANCHORS, HeatMap, as_base64, as_png
+from surefill.report.formats import escaped, number, percent, script_json
+from surefill.report.missing_bar import draw_missing
 from surefill.report.script_data import script_data
 from surefill.report.summary_tables import (
+    count_tables,
     deciles_table,
-    escaped,
+    example_table,
     figures,
-    number,
     outcomes_table,
-    percent,
-    script_json,
     table,
     terms,
     trust_tables,
@@ -36,14 +37,8 @@ from surefill.report.summary_tables import (
 
 SUFFIXES = (".html", ".htm")
 
-SETTLED = (
-    "The promise holds for a tolerance that was settled without looking at the calibration entries, and so at this "
-    "curve; it does not for one picked because of how much it keeps."
-)
-"""Said below the slider, which invites to pick."""
-
-LAYERS_SHOWN = ("confidence", "kept", "observed", "risk")
-"""Layers of the map to choose from; the value is told for the square under the pointer."""
+LAYERS_SHOWN = {"kept": "Kept", "confidence": "Confidence", "risk": "", "observed": "Observed"}
+"""Layers of the map to choose from, in this order; the value is told for the square under the pointer."""
 
 
 def check_report_target(path: str | Path) -> Path:
@@ -60,10 +55,10 @@ def write_report(
 ) -> None:
     """Write what a fitted completer found and promises to one HTML file that needs no network and nothing else.
 
-    It says what was asked and promised, shows what other tolerances would keep, where the matrix can be trusted, which
-    rows and columns most and least, whether predicted risks came true on the calibration entries, under which
-    conditions the promise holds, and how to repeat it. Large matrices are shown by means over parts of them, so that
-    the file stays below a few megabytes whatever the size.
+    It says what was asked and promised, and shows what other tolerances would fill and why the rest stays blank, where
+    the matrix can be trusted, examples by label, errors by how often rows and columns were seen, whether expected
+    errors came true on the calibration cells, under which conditions the promise holds, and how to repeat it. Large
+    matrices are shown by means over parts of them, so that the file stays below a few megabytes whatever the size.
 
     Parameters
     ----------
@@ -109,30 +104,49 @@ def render(contents: ReportContents, title: str, command: str) -> str:
 
 def _words(contents: ReportContents) -> dict[str, str]:
     """What is text, to be escaped."""
+    selection, outcome, heat_map = contents.selection, contents.outcome, contents.heat_map
     return {
-        "lead": lead(contents),
-        "chosen": _chosen(contents),
-        "loss": contents.selection.loss.mean_name,
-        "settled": SETTLED,
-        "map_words": f"{map_words(contents.heat_map)} {support_words(contents)}",
-        "map_alt": "Confidence of every part of the matrix; the tables below name its most and least trusted lines.",
-        "axes": _axes(contents),
-        "decile_words": _decile_words(contents),
+        "lead": sentences.lead(contents),
+        "tolerance": number(selection.tolerance),
+        "verdict": sentences.verdict(contents, outcome),
+        "fills": sentences.fills(contents, outcome),
+        "filled": f"Fills {sentences.filled_words(contents, outcome)}",
+        "kept": percent(outcome.kept_share),
+        "n_cells": f"{contents.n_cells:,}",
+        "n_calibration": f"{selection.n_held_out:,}",
+        "calibration": percent(selection.held_out_share),
+        "error": "none" if selection.held_out_error is None else number(selection.held_out_error),
+        "why": sentences.why(contents, outcome),
+        "loss": selection.loss.mean_name,
+        "curve_words": sentences.curve_words(contents),
+        "chosen": sentences.chosen(contents),
+        "settled": sentences.SETTLED,
+        "map_words": sentences.map_words(heat_map),
+        "map_note": sentences.kept_note(contents, outcome),
+        "map_low": "not kept" if heat_map.single else "0%",
+        "map_high": "kept" if heat_map.single else "100%",
+        "map_alt": "What is kept of every part of the matrix; the tables below name its most and least trusted lines.",
+        "axes": sentences.axes_words(contents),
+        "example_words": sentences.example_words(contents),
+        "count_words": sentences.count_words(contents),
+        "trust_words": sentences.trust_words(contents),
+        "decile_words": sentences.decile_words(contents),
         "last": str(len(contents.outcomes) - 1),
         "asked": str(contents.asked),
-        "map_width": str(contents.heat_map.shape[1]),
-        "map_height": str(contents.heat_map.shape[0]),
+        "map_width": str(heat_map.shape[1]),
+        "map_height": str(heat_map.shape[0]),
     }
 
 
 def _drawn(contents: ReportContents) -> dict[str, str]:
     """Drawings, the picture of the matrix, and what the script needs to change them."""
-    scale = scale_of(contents.curve, contents.selection.tolerance, contents.overall_error)
+    scale = scale_of(contents.outcomes, contents.selection.tolerance, contents.overall_error)
     return {
-        "curve": draw_curve(scale, contents.curve, contents.selection, contents.overall_error),
+        "curve": draw_curve(scale, contents.outcome, contents.overall_error),
+        "missing": draw_missing(contents),
         "decile_chart": draw_deciles(contents.deciles, contents.selection.loss),
-        "map_png": as_base64(as_png(contents.heat_map.layers["confidence"].levels)),
-        "layers": _layer_choices(contents.heat_map),
+        "map_png": as_base64(as_png(contents.heat_map.kept_levels(contents.asked))),
+        "layers": _layer_choices(contents),
         "scale": _colour_scale(),
         "data": script_json(script_data(contents, scale)),
     }
@@ -143,38 +157,13 @@ def _listed(contents: ReportContents) -> dict[str, str]:
     return {
         "figures": figures(contents),
         "outcomes": outcomes_table(contents),
-        "trust": _trust_words(contents) + trust_tables(contents.rows, contents.columns),
+        "examples": example_table(contents),
+        "reasons": terms(sentences.reason_words(contents)),
+        "counts": count_tables(contents),
+        "trust": trust_tables(contents.rows, contents.columns),
         "decile_table": deciles_table(contents.deciles),
-        "promise": terms(_promise(contents)),
+        "promise": terms(sentences.promise_terms(contents)),
     }
-
-
-def lead(contents: ReportContents) -> str:
-    """What was asked and what is promised, in one sentence."""
-    guarantee, asked = contents.guarantee, number(contents.selection.tolerance)
-    loss = contents.selection.loss.mean_name
-    table = f"this table of {len(contents.rows):,} by {len(contents.columns):,} cells"
-    if guarantee.withheld and not contents.selection.empty:
-        return (
-            f"Asked to fill {table} with a {loss} of at most {asked}, surefill keeps "
-            f"{percent(contents.kept_share)} of it and promises nothing of that: {guarantee.withheld}"
-        )
-    if not guarantee.promised:
-        return (
-            f"Asked to fill {table} with a {loss} of at most {asked}, surefill keeps nothing and promises "
-            f"nothing: {contents.selection.reason}"
-        )
-    promises = f"promises, with probability at least {1 - guarantee.delta:g}, that"
-    if contents.about_filled:
-        return (
-            f"Asked to fill {table} with a {loss} of at most {asked}, surefill fills {contents.filled} cells, "
-            f"{percent(contents.filled_share)} of those not observed, and {promises} these meet it on average, each "
-            "counted once."
-        )
-    return (
-        f"Asked to fill {table} with a {loss} of at most {asked}, surefill keeps {percent(contents.kept_share)} of it "
-        f"and {promises} the mean over {contents.target}, meets it. This is not about the cells that are filled alone."
-    )
 
 
 def _asset(name: str) -> str:
@@ -186,45 +175,12 @@ def _hash(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii")
 
 
-def _chosen(contents: ReportContents) -> str:
-    selection = contents.selection
-    if selection.held_out_error is None:
-        return "Nothing is kept at the tolerance asked for."
-    share, loss = percent(selection.held_out_share), selection.loss.mean_name
-    return f"● kept: {share} of the calibration entries, with {loss} {number(selection.held_out_error)}."
-
-
-def _axes(contents: ReportContents) -> str:
-    names = contents.rows.name, contents.columns.name
-    return "" if names == ("row", "column") else f"Rows stand for {names[0]}, columns for {names[1]}."
-
-
-def map_words(heat_map: HeatMap) -> str:
-    """What a square stands for."""
-    order = "Rows and columns that are seen together lie together, the most trusted first."
-    if heat_map.single:
-        return f"Each square is one cell. {order}"
-    down, across = len(heat_map.rows[0]), len(heat_map.cols[0])
-    how = "the mean of" if heat_map.exact else "the mean of a few cells drawn from"
-    return f"Each square is {how} up to {down:,} by {across:,} cells. {order}"
-
-
-def support_words(contents: ReportContents) -> str:
-    """From which confidence on an entry is supported, and how that is known."""
-    certificate, floor = contents.certificate, number(contents.selection.floor)
-    if certificate.false_support is None:
-        return f"Nothing below a confidence of {floor} is kept."
-    return (
-        f"From a confidence of {floor} on an entry is supported; about {percent(certificate.false_support)} of cells "
-        "that nothing supports would pass, as tested on cells hidden on purpose. Nothing below is kept."
-    )
-
-
-def _layer_choices(heat_map: HeatMap) -> str:
+def _layer_choices(contents: ReportContents) -> str:
+    layers = contents.heat_map.layers
     return "".join(
-        f'<label><input type="radio" name="layer" value="{name}"{" checked" if name == LAYERS_SHOWN[0] else ""}>'
-        f"{escaped(heat_map.layers[name].title)}</label>"
-        for name in LAYERS_SHOWN
+        f'<label><input type="radio" name="layer" value="{name}"{" checked" if name == "kept" else ""}>'
+        f"{escaped(title or layers[name].title)}</label>"
+        for name, title in LAYERS_SHOWN.items()
     )
 
 
@@ -238,34 +194,8 @@ def _colour_scale() -> str:
     return f'<svg viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true">{strip}</svg>'
 
 
-def _trust_words(contents: ReportContents) -> str:
-    axes = ((contents.rows, len(contents.columns)), (contents.columns, len(contents.rows)))
-    sampled = [f"{axis.trust.n_looked_at} cells of each {axis.name}" for axis, n in axes if axis.trust.n_looked_at < n]
-    note = f" Estimated from {' and '.join(sampled)}, drawn at random." if sampled else ""
-    return f"<p>{escaped('Share of cells kept, mean confidence, and number of cells observed.' + note)}</p>"
-
-
-def _decile_words(contents: ReportContents) -> str:
-    deciles = contents.deciles
-    return (
-        f"The {deciles.size.sum():,} calibration entries in {len(deciles.size)} groups by predicted risk. A group on "
-        "the dotted line was as wrong as predicted; above it, more wrong."
-    )
-
-
-def _promise(contents: ReportContents) -> dict[str, str]:
-    guarantee, certificate = contents.guarantee, contents.certificate
-    return {
-        "Guarantee": guarantee.sentence,
-        "Where it holds": guarantee.holds_over,
-        "Not promised": guarantee.not_promised,
-        "What was found": contents.selection.sentence,
-        f"Confidence: {certificate.standing}": certificate.sentence,
-    }
-
-
 def _made(contents: ReportContents, command: str) -> str:
-    seconds = [*contents.timings.items(), ("total", sum(contents.timings.values()))]
-    timings = table(("stage", "seconds"), [(stage, number(each)) for stage, each in seconds])
+    stages = [(sentences.STAGES.get(stage, stage), f"{each:.1f}") for stage, each in contents.timings.items()]
+    timings = table(("seconds", ""), [*stages, ("in all", f"{sum(contents.timings.values()):.1f}")])
     versions = table(("package", "version"), list(contents.versions.items()))
     return f'<h3>To repeat it</h3><pre>{escaped(command)}</pre><div class="lists">{timings}{versions}</div>'

@@ -1,14 +1,8 @@
-"""Numbers, labels and tables as text of the page: how each is written, and everything escaped.
-
-Tables are of tolerances, of the rows and columns most and least trusted, and of groups of entries by predicted risk.
-"""
+"""Tables and figures of the page: tolerances, examples, counts, rows and columns, groups by expected error."""
 
 from __future__ import annotations
 
-import html
-import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,12 +10,9 @@ from numpy.typing import NDArray
 from surefill.guarantee.wording import floored
 from surefill.metrics import CalibrationTable
 from surefill.report.contents import AxisSummary, ReportContents
-
-SCRIPT_SIGNS = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"})
-"""Signs that could end a script element or a line of it, as JSON escapes."""
-
-LONGEST_LABEL = 48
-"""Signs of a label that are shown; longer ones are cut, so that tables stay narrow."""
+from surefill.report.error_by_count import CountGroup
+from surefill.report.formats import escaped, measured, number, percent, shortened
+from surefill.report.sentences import filled_words, outcome_name
 
 LISTED = 8
 """Rows (columns) in each list of the most and the least trusted."""
@@ -30,63 +21,25 @@ ROWS_SHOWN = 12
 """Rows of the table of tolerances, about."""
 
 
-def escaped(text: object) -> str:
-    """Text for HTML, in attributes too: no sign of it is markup."""
-    return html.escape(str(text), quote=True)
-
-
-def script_json(content: Any) -> str:
-    """JSON for a script element: no text in it can close the element."""
-    return json.dumps(content, separators=(",", ":"), ensure_ascii=False, allow_nan=False).translate(SCRIPT_SIGNS)
-
-
-def shortened(label: object) -> str:
-    """A label on one line, of at most 48 signs."""
-    text = " ".join(str(label).split())
-    return text if len(text) <= LONGEST_LABEL else text[: LONGEST_LABEL - 1] + "…"
-
-
-def percent(share: float) -> str:
-    """A share in percent, never rounded to none or all of it.
-
-    >>> percent(0.0), percent(0.00012), percent(0.034), percent(0.62), percent(0.9999), percent(1.0)
-    ('0%', 'under 0.1%', '3.4%', '62%', 'over 99.9%', '100%')
-    """
-    if 0 < share < 0.001:
-        return "under 0.1%"
-    if 0.999 < share < 1:
-        return "over 99.9%"
-    return f"{share:.1%}" if 0 < share < 0.0995 or 0.995 <= share < 1 else f"{share:.0%}"
-
-
-def number(value: float) -> str:
-    """Three significant digits, thousands set apart.
-
-    >>> number(0.56412), number(12345.6), number(2.0)
-    ('0.564', '12,346', '2')
-    """
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
-
-
-def measured(value: float) -> str:
-    """Three significant digits, zeros at the end too, for columns of numbers.
-
-    >>> measured(0.47), measured(123.4)
-    ('0.470', '123')
-    """
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:#.3g}"
-
-
-def table(heads: Sequence[str], rows: Iterable[Sequence[object]], caption: str = "", current: int | None = None) -> str:
+def table(
+    heads: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    caption: str = "",
+    current: int | None = None,
+    name: str = "",
+) -> str:
     """Rows under heads, everything escaped; the first cell of a row names it, ``current`` is set off."""
     head = "".join(f'<th scope="col">{escaped(each)}</th>' for each in heads)
     body = ""
-    for k, (name, *cells) in enumerate(rows):
+    for k, (first, *cells) in enumerate(rows):
         opening = '<tr class="current">' if k == current else "<tr>"
-        body += f'{opening}<th scope="row">{escaped(name)}</th>'
+        body += f'{opening}<th scope="row">{escaped(first)}</th>'
         body += "".join(f"<td>{escaped(cell)}</td>" for cell in cells) + "</tr>"
     title = f"<caption>{escaped(caption)}</caption>" if caption else ""
-    return f'<div class="scroll"><table>{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+    identity = f' id="{name}"' if name else ""
+    return (
+        f'<div class="scroll"><table{identity}>{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+    )
 
 
 def outcomes_table(contents: ReportContents) -> str:
@@ -96,13 +49,70 @@ def outcomes_table(contents: ReportContents) -> str:
     shown = [*range(asked % step, last + 1, step)]
     rows = []
     for k in shown:
-        selection, share = contents.outcomes[k].selection, contents.outcomes[k].kept_share
-        error = "none" if selection.held_out_error is None else measured(selection.held_out_error)
+        outcome = contents.outcomes[k]
+        selection = outcome.selection
         name = number(selection.tolerance) + (" (asked)" if k == asked else "")
         promised = "no" if selection.empty or contents.guarantee.withheld else "yes"
-        rows.append((name, percent(share), percent(selection.held_out_share), error, promised))
-    heads = ("tolerance", "kept of matrix", "of calibration", "their error", "promised")
+        shares = (outcome.filled_share, outcome.kept_share, selection.held_out_share)
+        rows.append((name, *map(percent, shares), error_of(selection.held_out_error), promised))
+    heads = (
+        "tolerance",
+        "filled of missing cells",
+        "kept of all cells",
+        "kept of calibration cells",
+        "their error",
+        "promised",
+    )
     return table(heads, rows, current=shown.index(asked))
+
+
+def error_of(error: float | None) -> str:
+    """A mean error, or that there is none."""
+    return "none" if error is None else measured(error)
+
+
+def example_table(contents: ReportContents) -> str:
+    """Some cells that are filled, and some that are not, at the tolerance asked for."""
+    kept, refused = contents.examples.shown(contents.asked)
+    lines, refusals = example_lines(contents), contents.examples.refusals[contents.asked]
+    rows = [(*lines[k][:2], outcome_name(int(refusals[k])), *lines[k][2:]) for k in (*kept, *refused)]
+    names = contents.rows.name, contents.columns.name
+    return table((*names, "outcome", contents.value_name, "expected error", "confidence"), rows, name="examples")
+
+
+def example_lines(contents: ReportContents) -> list[tuple[str, ...]]:
+    """Row, column, value, expected error and confidence of every example."""
+    cells = contents.examples
+    names = (
+        [shortened(axis.label(int(k))) for k in lines]
+        for axis, lines in ((contents.rows, cells.rows), (contents.columns, cells.cols))
+    )
+    numbers = ([measured(float(each)) for each in column] for column in (cells.value, cells.risk))
+    confidence = [f"{each:.2f}" for each in cells.confidence]
+    return list(zip(*names, *numbers, confidence, strict=True))
+
+
+def count_tables(contents: ReportContents) -> str:
+    """Errors by how often the row was seen, and the column."""
+    heads = ("cells observed", "error", "kept", "error of kept", "tested on")
+    parts = []
+    for axis, kind in ((contents.rows, "row"), (contents.columns, "column")):
+        rows = [
+            (_span(group), measured(group.error), *count_cells(group, contents.asked), f"{group.n_cells:,}")
+            for group in axis.by_count
+        ]
+        parts.append(table(heads, rows, f"By {kind}", name=f"by-{kind}"))
+    return f'<div class="lists">{"".join(parts)}</div>'
+
+
+def _span(group: CountGroup) -> str:
+    """From how many to how many observed cells a group has."""
+    return f"{group.low:,}" if group.low == group.high else f"{group.low:,} to {group.high:,}"
+
+
+def count_cells(group: CountGroup, tolerance: int) -> tuple[str, str]:
+    """What is kept of a group at one of the tolerances, and the error of that."""
+    return percent(group.kept_shares[tolerance]), error_of(group.kept_errors[tolerance])
 
 
 def trust_tables(rows: AxisSummary, columns: AxisSummary) -> str:
@@ -125,34 +135,32 @@ def _trust_table(axis: AxisSummary, lines: NDArray[np.int64], caption: str) -> s
 
 
 def deciles_table(deciles: CalibrationTable) -> str:
-    """Predicted and seen, group by group."""
+    """Expected and seen, group by group."""
     columns = zip(deciles.predicted, deciles.seen, deciles.size, strict=True)
     rows = [
         (k, measured(predicted), measured(seen), f"{size:,}")
         for k, (predicted, seen, size) in enumerate(columns, start=1)
     ]
-    return table(("least risk first", "predicted", "seen", "entries"), rows)
+    return table(("least error first", "expected", "seen", "cells"), rows)
 
 
 def figures(contents: ReportContents) -> str:
     """The numbers to remember, each with what it is of."""
-    selection, missing = contents.selection, contents.n_cells - contents.n_observed
+    outcome = contents.outcome
     tiles = {
-        "Missing cells filled": (
-            percent(contents.filled_share),
-            f"{contents.filled} of {missing:,}{_standing(contents)}",
-        ),
-        "Error of kept calibration entries": _error_figure(contents),
-        "Cells observed": (
+        "Filled": (percent(outcome.filled_share), f"{filled_words(contents, outcome)}{_standing(contents)}"),
+        "Error of what is kept": _error_figure(contents),
+        "Observed": (
             percent(contents.n_observed / contents.n_cells),
-            f"{contents.n_observed:,} of {contents.n_cells:,}",
+            f"{contents.n_observed:,} of all {contents.n_cells:,} cells",
         ),
-        "Tested on": (f"{selection.n_held_out:,}", "calibration entries, not fitted on"),
+        "Tested on": (
+            f"{contents.selection.n_held_out:,}",
+            "calibration cells: observed, but held back from the fit",
+        ),
     }
     if contents.guarantee.sensitivity is not None:
-        factor = floored(contents.guarantee.sensitivity)
-        words = "that is, not at all, for the promise to hold" if factor == "1" else "and the promise still holds"
-        tiles["Values may change the odds of being observed by"] = (f"factor {factor}", words)
+        tiles["Room for hidden bias"] = _room(contents.guarantee.sensitivity)
     inner = "".join(
         f"<div><dt>{escaped(name)}</dt><dd><strong>{escaped(figure)}</strong>{escaped(words)}</dd></div>"
         for name, (figure, words) in tiles.items()
@@ -167,12 +175,21 @@ def _standing(contents: ReportContents) -> str:
     return "; the promise is about these" if contents.about_filled else "; the promise is not about these"
 
 
+def _room(sensitivity: float) -> tuple[str, str]:
+    """By how much values may change the odds of being observed."""
+    factor = floored(sensitivity)
+    if factor == "1":
+        return "none", "the promise needs that a cell's value does not change its odds of being observed"
+    return f"factor {factor}", "by which a cell's value may change its odds of being observed; the promise still holds"
+
+
 def _error_figure(contents: ReportContents) -> tuple[str, str]:
     error = contents.selection.held_out_error
     if error is None:
         return "none", "nothing is kept"
     asked, everything = number(contents.selection.tolerance), number(contents.overall_error)
-    return number(error), f"{contents.selection.loss.mean_name}; asked {asked}, without abstaining {everything}"
+    name = contents.selection.loss.mean_name
+    return number(error), f"{name} of the kept calibration cells; asked {asked}, of all of them {everything}"
 
 
 def terms(pairs: Mapping[str, str]) -> str:
