@@ -107,8 +107,6 @@ def main() -> None:
             for name in SHOWN:
                 if name in names:
                     photograph(page, name)
-    for name in names:
-        print(f"drawn: {FOLDER / name}.png")
 
 
 if __name__ == "__main__":
