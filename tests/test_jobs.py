@@ -10,7 +10,7 @@ import pytest
 from surefill import InputError, Observations, PartialCompleter, load, read_observations
 from surefill.datasets import make_low_rank
 from surefill.io import ReadOptions
-from surefill.jobs import CompletedFile, complete_file, evaluate_file
+from surefill.jobs import CompletedFile, WriteOptions, complete_file, evaluate_file
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +32,13 @@ def done(ratings, tmp_path_factory):
     """A completion of the ratings with every file there is, and the steps that were told."""
     folder, steps = tmp_path_factory.mktemp("out"), []
     files = {"model": folder / "model", "report": folder / "page.html"}
-    options = {"tolerance": 0.3, "confidence": "posterior", "entries": "all", "command": "make it", **files}
+    options = {
+        "tolerance": 0.3,
+        "confidence": "posterior",
+        "write": WriteOptions("all", digits=15),
+        "command": "make it",
+        **files,
+    }
     read = ReadOptions(bounds=(-1.0, 1.0))
     return complete_file(ratings, folder / "all.csv", read=read, progress=steps.append, **options), steps
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -20,52 +21,96 @@ from surefill.cli.options import (
     skipped,
 )
 from surefill.cli.progress import ProgressBars
+from surefill.cli.sections import SectionedCommand, section
 from surefill.registry import AUTO, COMPLETIONS, CONFIDENCES
 
 if TYPE_CHECKING:
-    from surefill.jobs import CompletedFile
+    from surefill.jobs import CompletedFile, TableSize
 
 
-@click.command(short_help="Fill the trusted part of a table of observations.")
+@click.command(cls=SectionedCommand, short_help="Fill the trusted part of a table of observations.")
 @click.argument("file", type=PATH)
-@click.option("-o", "--output", type=PATH, required=True, help="Where to write: .csv, .tsv, .csv.gz or .parquet.")
+@section(
+    "What is written",
+    click.option(
+        "-o",
+        "--output",
+        type=click.Path(),
+        required=True,
+        help="Where to write: .csv, .tsv, either with .gz, .parquet, .xlsx, or NAME/ for a folder of parquet files.",
+    ),
+    click.option(
+        "--entries",
+        type=click.Choice(["kept", "missing", "all"]),
+        default="kept",
+        show_default=True,
+        help="Cells to write: 'kept' the observed ones and those that are filled, 'missing' all that were not "
+        "observed, trusted or not, 'all' every cell.",
+    ),
+    click.option(
+        "--top-n",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Of each row only the N largest values among the filled cells, the largest first.",
+    ),
+    click.option("--rows", type=PATH, metavar="ROWS", help="Only the rows listed in the file ROWS, a label per line."),
+    click.option(
+        "--round",
+        "digits",
+        type=click.IntRange(0, 15),
+        metavar="DIGITS",
+        help="Digits after the point of filled values; observed ones stay as they were read. [default: two more than "
+        "the data have, fewer where errors are larger]",
+    ),
+    click.option(
+        "--intervals",
+        "level",
+        type=click.FloatRange(0, 1, min_open=True, max_open=True),
+        metavar="LEVEL",
+        help="Add columns low and high, which hold a new observation with this probability, such as 0.9.",
+    ),
+    click.option(
+        "--write",
+        "layout",
+        type=click.Choice(["long", "wide"]),
+        help="'long', a line for each cell, or 'wide', a line for each row, blank where nothing is filled. [default: "
+        "as FILE is]",
+    ),
+    click.option("--yes", is_flag=True, help="Write more than a gigabyte without asking."),
+    click.option("--save", "model", type=PATH, help="Also save the fitted model here."),
+    click.option("--report", type=PATH, help="Also write a page for the browser here, ending in .html."),
+)
 @promise_options("Largest mean squared error, or mean of another --loss, on the filled cells, in the data's own units.")
 @aim_options()
 @reading_options()
-@click.option(
-    "--completion",
-    type=click.Choice(list(COMPLETIONS)),
-    default="auto",
-    show_default=True,
-    help="How every entry gets its value. " + described(COMPLETIONS),
+@section(
+    "How it is computed",
+    click.option(
+        "--completion",
+        type=click.Choice(list(COMPLETIONS)),
+        default="auto",
+        show_default=True,
+        help="How every entry gets its value. " + described(COMPLETIONS),
+    ),
+    click.option(
+        "--confidence",
+        type=click.Choice([AUTO, *CONFIDENCES]),
+        default="auto",
+        show_default=True,
+        help="How support is measured. "
+        + described(CONFIDENCES)
+        + " auto: game; up to 150 rows and columns coverage, where it supports as much.",
+    ),
+    seed_option,
 )
-@click.option(
-    "--confidence",
-    type=click.Choice([AUTO, *CONFIDENCES]),
-    default="auto",
-    show_default=True,
-    help="How support is measured. "
-    + described(CONFIDENCES)
-    + " auto: game; up to 150 rows and columns coverage, where it supports as much.",
-)
-@click.option(
-    "--entries",
-    type=click.Choice(["kept", "missing", "all"]),
-    default="kept",
-    show_default=True,
-    help="Cells to write: the kept and observed ones, all unobserved ones, or every one.",
-)
-@click.option("--save", "model", type=PATH, help="Also save the fitted model here.")
-@click.option("--report", type=PATH, help="Also write a page for the browser here, ending in .html.")
-@seed_option
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 def complete(
     file: Path,
-    output: Path,
+    output: str,
     model: Path | None,
     report: Path | None,
     as_json: bool,
-    entries: Literal["kept", "missing", "all"],
+    yes: bool,
     **options: Any,
 ) -> None:
     """Read observations from FILE, keep what can be trusted at the tolerance, and write it.
@@ -82,14 +127,21 @@ def complete(
     Examples:
       surefill complete ratings.csv -o filled.csv
       surefill complete grades.xlsx -o filled.csv --wide --sheet 2026
-      surefill complete ratings.csv -o filled.parquet --tolerance 0.5 --bounds 1 5
-      surefill complete u.data -o all.csv.gz --entries all --no-header --row 0 --col 1 --value 2
+      surefill complete ratings.csv -o filled.csv --tolerance 0.5 --bounds 1 5 --report report.html
       surefill complete ratings.csv -o filled.csv --sensitivity 1.5
-      surefill complete ratings.csv -o filled.csv --report report.html
       surefill complete ratings.csv -o filled.csv --json | jq .filled_cells
-    """
-    from surefill.jobs import complete_file
 
+    \b
+    What is written:
+      surefill complete ratings.csv -o best.csv --top-n 10 --rows people.txt
+      surefill complete ratings.csv -o filled.xlsx --write wide --round 1
+      surefill complete ratings.csv -o all.csv.gz --entries all --intervals 0.9
+      surefill complete ratings.csv -o parts/ --yes
+    """
+    from surefill.jobs import WriteOptions, complete_file
+
+    named = {name: options[name] for name in ("entries", "top_n", "rows", "digits", "level", "layout")}
+    write = WriteOptions(**named)
     with ProgressBars() as bars:
         done = complete_file(
             file,
@@ -103,13 +155,25 @@ def complete(
             aim=options["aim"],
             sensitivity=options["sensitivity"],
             random_state=options["seed"],
-            entries=entries,
+            write=write,
             model=model,
             report=report,
             command=command_line(click.get_current_context()),
+            confirm=lambda size: agreed(size, yes, bars),
             progress=bars,
         )
     click.echo(json.dumps(done.as_json(), indent=2) if as_json else describe(done))
+
+
+def agreed(size: TableSize, yes: bool, bars: ProgressBars) -> bool:
+    """Tell how large a table will be; of one of more than a gigabyte ask, where there is somebody to ask."""
+    from surefill.jobs.table_size import MOST_UNASKED
+
+    with bars.paused():
+        click.echo(size.sentence, err=True)
+        if yes or size.bytes <= MOST_UNASKED:
+            return True
+        return sys.stdin.isatty() and sys.stderr.isatty() and click.confirm("Write it?", err=True)
 
 
 def describe(done: CompletedFile) -> str:
@@ -132,7 +196,7 @@ def describe(done: CompletedFile) -> str:
     lines += [done.selection, f"Confidence ({done.confidence_standing}): {done.certificate}", _filled(done)]
     if done.promised:
         lines.append(f"Guarantee: {done.guarantee} {done.holds_over} {done.not_promised}")
-    lines.append(f"Wrote {done.lines:,} lines to {done.output}.")
+    lines.append(_written(done))
     if done.report is not None:
         lines.append(f"The report is {done.report}: open it in a browser.")
     return "\n".join(lines)
@@ -140,7 +204,17 @@ def describe(done: CompletedFile) -> str:
 
 def _filled(done: CompletedFile) -> str:
     """How many cells were filled, and whether the promise that is printed next is about these."""
-    count = f"Filled {done.filled_cells:,} of {done.missing_cells:,} missing cells ({done.filled_share:.1%})"
+    of_rows = f" of the {done.rows_written:,} rows asked for" if done.rows_written < done.rows else ""
+    count = f"Filled {done.filled_cells:,} of {done.missing_in_rows:,} missing cells{of_rows} ({done.filled_share:.1%})"
     if done.promised and done.n_filled is None:
         return f"{count}; what is promised is not about these alone, which --aim unobserved asks for."
     return f"{count} at tolerance {done.tolerance:.4g}."
+
+
+def _written(done: CompletedFile) -> str:
+    """What was written, and whether the promise is about more than that."""
+    digits = f"{done.digits} digit{'' if done.digits == 1 else 's'} after the point"
+    wrote = f"Wrote {done.lines:,} lines to {done.output}, filled values with {digits}."
+    if done.promised and (done.top_n is not None or done.rows_written < done.rows):
+        return f"{wrote} The guarantee is about all filled cells of the matrix, not about those written alone."
+    return wrote

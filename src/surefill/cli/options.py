@@ -6,17 +6,16 @@ import math
 import shlex
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
 
+from surefill.cli.sections import Command, section
 from surefill.registry import Entry
 
 if TYPE_CHECKING:
     from surefill.io import ReadOptions
-
-Command = TypeVar("Command", bound=Callable[..., Any])
 
 PATH = click.Path(path_type=Path)
 
@@ -47,17 +46,6 @@ class Positive(click.ParamType[float]):
         return number
 
 
-def several(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
-    """One decorator for several options, listed in this order."""
-
-    def decorate(command: Command) -> Command:
-        for option in reversed(options):
-            command = option(command)
-        return command
-
-    return decorate
-
-
 def reading_options(
     bounds: str = "the scale that values lie on, or the range seen", tables: bool = True
 ) -> Callable[[Command], Command]:
@@ -65,7 +53,8 @@ def reading_options(
 
     ``tables`` are wide files and sheets, which only a command that reads its file whole can take.
     """
-    return several(
+    return section(
+        "How FILE is read",
         click.option("--row", type=ColumnName(), help="Column with row ids: a name, or a position from 0."),
         click.option("--col", type=ColumnName(), help="Column with column ids."),
         click.option("--value", type=ColumnName(), help="Column with values."),
@@ -135,7 +124,8 @@ class LossName(click.ParamType[str]):
 
 def promise_options(tolerance: str) -> Callable[[Command], Command]:
     """What is to be promised, and with which probability."""
-    return several(
+    return section(
+        "What is promised",
         click.option("--tolerance", type=Positive(), help=f"{tolerance} [default: half that of the best constant]"),
         click.option(
             "--loss",
@@ -157,7 +147,8 @@ def promise_options(tolerance: str) -> Callable[[Command], Command]:
 
 def aim_options() -> Callable[[Command], Command]:
     """Which cells the promise is about, and how much of a dependence on values it is to survive."""
-    return several(
+    return section(
+        "What is promised",
         click.option(
             "--aim",
             type=click.Choice(["unobserved", "all", "observed"]),

@@ -37,6 +37,16 @@ class ProgressBars:
         if self._bars.console.is_terminal:
             self._bars.stop()
 
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Take the bars off the terminal while something else is said or asked there."""
+        if not self._bars.console.is_terminal:
+            yield
+            return
+        self._bars.stop()
+        yield
+        self._bars.start()
+
     def __call__(self, step: Step) -> None:
         """Move the bar of the step's task."""
         task = self._tasks.get(step.task)

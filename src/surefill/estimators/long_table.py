@@ -6,12 +6,17 @@ from collections.abc import Iterator
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from surefill.errors import InputError, invalid_parameter
+from surefill.arrays import Indices, row_blocks
+from surefill.data import Observations
+from surefill.errors import InputError, invalid_parameter, is_number
 from surefill.estimators.partial_completer import PartialCompleter
+from surefill.estimators.result import Answer
 
 Entries = Literal["kept", "missing", "all"]
+Columns = dict[str, NDArray[Any]]
+
 BLOCK_CELLS = 1 << 18
 """Cells per block of the table: a few tens of megabytes with all columns."""
 
@@ -19,11 +24,24 @@ MOST_CELLS = 10**11
 """Cells beyond which listing a table is refused: it would take days and terabytes."""
 
 
-def iterate_table(completer: PartialCompleter, entries: Entries = "kept") -> Iterator[dict[str, NDArray[Any]]]:
-    """Blocks of (row, column, value, confidence, risk, keep, observed), row by row.
+def iterate_table(
+    completer: PartialCompleter,
+    entries: Entries = "kept",
+    *,
+    rows: ArrayLike | None = None,
+    level: float | None = None,
+) -> Iterator[Columns]:
+    """Blocks of (row, column, value, confidence, risk, keep, observed), each of whole rows, row by row.
 
-    ``value`` is what was observed where ``observed``, and the completion elsewhere. ``entries`` says which cells to
-    list: "kept" the observed and the kept ones, "missing" all that were not observed, "all" every cell.
+    ``value`` is what was observed where ``observed``, and the completion elsewhere.
+
+    Parameters
+    ----------
+    entries : cells to list: "kept" the observed and the kept ones, "missing" all that were not observed, "all" every
+        cell.
+    rows : labels of the rows to list, positions where there are no labels; all when None.
+    level : adds columns low and high, ends of intervals that hold a new observation with this probability; see
+        :meth:`surefill.PartialCompleter.predict_interval`.
 
     Examples
     --------
@@ -35,34 +53,59 @@ def iterate_table(completer: PartialCompleter, entries: Entries = "kept") -> Ite
     ['row', 'column', 'value', 'confidence', 'risk', 'keep', 'observed']
     >>> bool(block["observed"].any())
     False
+    >>> next(sf.estimators.iterate_table(completer, "all", rows=[7], level=0.9))["high"].shape
+    (50,)
     """
+    seen = completer.observations_
+    positions = None if rows is None else seen.row_index(rows)
+    for _, block in iterate_cells(completer, entries, positions, level):
+        yield with_labels(block, seen)
+
+
+def with_labels(block: Columns, seen: Observations) -> Columns:
+    """A block with the labels of rows and columns in place of their positions."""
+    return block | {"row": seen.row_names(block["row"]), "column": seen.col_names(block["column"])}
+
+
+def iterate_cells(
+    completer: PartialCompleter, entries: Entries, rows: Indices | None = None, level: float | None = None
+) -> Iterator[tuple[Indices, Columns]]:
+    """Positions of some rows, and a block of all their cells that are listed, by positions; each cell is asked once."""
     if entries not in ("kept", "missing", "all"):
         raise invalid_parameter("iterate_table", "entries", "'kept', 'missing' or 'all'", entries)
+    if level is not None and not (is_number(level) and 0 < level < 1):
+        raise invalid_parameter("iterate_table", "level", "a number above 0 and below 1, or None", level)
     m, n = completer.observations_.shape
-    if m * n > MOST_CELLS:
-        raise InputError(f"a table of {m} x {n} cells is too long to list; ask predict about the entries you need.")
-    for start in range(0, m * n, BLOCK_CELLS):
-        cells = np.arange(start, min(start + BLOCK_CELLS, m * n))
-        yield _block(completer, cells // n, cells % n, entries)
+    if rows is not None and rows.size and not 0 <= rows.min() <= rows.max() < m:
+        raise InputError(f"rows must be positions from 0 to {m - 1}; got {rows.min()} to {rows.max()}.")
+    count = m if rows is None else len(rows)
+    if count * n > MOST_CELLS:
+        raise InputError(f"a table of {count} x {n} cells is too long to list; ask predict about the entries you need.")
+    for part in row_blocks(count, n, BLOCK_CELLS):
+        listed = np.arange(part.start, part.stop) if rows is None else rows[part]
+        yield listed, _block(completer, listed, entries, level)
 
 
-def _block(
-    completer: PartialCompleter, rows: NDArray[np.int64], cols: NDArray[np.int64], entries: Entries
-) -> dict[str, NDArray[Any]]:
+def _block(completer: PartialCompleter, listed: Indices, entries: Entries, level: float | None) -> Columns:
     observations, result = completer.observations_, completer.result_
+    n = observations.shape[1]
+    rows, cols = np.repeat(listed, n), np.tile(np.arange(n), len(listed))
     position = observations.find(rows, cols)
     observed = position >= 0
     answer = result.answer(rows, cols)
     wanted = {"kept": observed | answer.keep, "missing": ~observed, "all": np.full(len(rows), True)}[entries]
     columns = (rows, cols, position, observed, answer.value, answer.confidence, answer.risk, answer.keep)
     rows, cols, position, observed, value, confidence, risk, keep = (column[wanted] for column in columns)
-    value = np.where(observed, observations.values[position], value)
-    return {
-        "row": observations.row_names(rows),
-        "column": observations.col_names(cols),
-        "value": value,
+    block = {
+        "row": rows,
+        "column": cols,
+        "value": np.where(observed, observations.values[position], value),
         "confidence": confidence,
         "risk": risk,
         "keep": keep,
         "observed": observed,
     }
+    if level is not None:
+        ends = result.interval_around(Answer(value, confidence, risk, keep), rows, cols, level)
+        block |= dict(zip(("low", "high"), ends, strict=True))
+    return block

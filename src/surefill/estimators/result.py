@@ -226,7 +226,12 @@ class PartialCompletion:
 
         They stay within the bounds, unless no more is known of these than the range seen.
         """
-        answer = self.answer(rows, cols)
+        return self.interval_around(self.answer(rows, cols), rows, cols, level)
+
+    def interval_around(
+        self, answer: Answer, rows: ArrayLike, cols: ArrayLike, level: float
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The same where the answers at these pairs are known already."""
         scale = self.loss.loss.error_scale(answer.risk)
         half = self.scores.half_widths(scale, self.weights.at(rows, cols), level)
         ends = (-np.inf, np.inf) if self.loss.bounds_from is BoundsSource.SEEN else self.bounds

@@ -93,6 +93,9 @@ def write_table(
 def bytes_per_line(path: str | os.PathLike[str], block: Block, *, exact: Collection[str] = ("value",)) -> float:
     """How many bytes a line of ``block`` takes in a file like ``path``, which is not written."""
     suffix = check_table_target(path)
+    if suffix in EXCEL_SUFFIXES:
+        some = max(1, CELLS_AT_ONCE // len(block))
+        block = {name: column[:some] for name, column in block.items()}
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "block"
         with _opened(file, PARQUET_SUFFIXES[0] if suffix == FOLDER else suffix, exact) as write:

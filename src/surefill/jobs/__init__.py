@@ -4,7 +4,21 @@ A job checks where it is to write before it starts to work, and leaves either al
 """
 
 from surefill.jobs.complete import CompletedFile, complete_file
+from surefill.jobs.completed_table import WrittenTable, write_completed
 from surefill.jobs.evaluate import ORDER_NAMES, evaluate_file
 from surefill.jobs.suggest import SuggestedCells, suggest_cells
+from surefill.jobs.table_size import TableSize
+from surefill.jobs.write_options import WriteOptions
 
-__all__ = ["ORDER_NAMES", "CompletedFile", "SuggestedCells", "complete_file", "evaluate_file", "suggest_cells"]
+__all__ = [
+    "ORDER_NAMES",
+    "CompletedFile",
+    "SuggestedCells",
+    "TableSize",
+    "WriteOptions",
+    "WrittenTable",
+    "complete_file",
+    "evaluate_file",
+    "suggest_cells",
+    "write_completed",
+]

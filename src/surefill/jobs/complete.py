@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from numpy.typing import NDArray
-
 from surefill.data import Observations
 from surefill.errors import InputError
-from surefill.estimators import PartialCompleter, PartialCompletion, iterate_table
-from surefill.estimators.long_table import BLOCK_CELLS, Entries
+from surefill.estimators import PartialCompleter, PartialCompletion
 from surefill.guarantee import Shortfall
 from surefill.guarantee.propensity import Aim
-from surefill.io import ReadOptions, write_table
+from surefill.io import ReadOptions
 from surefill.io.files import check_folder, replacing
 from surefill.io.writers import check_table_target
+from surefill.jobs.completed_table import WrittenTable, write_rows
 from surefill.jobs.stages import about, read_file, stage
-from surefill.loop import Progress, ProgressCallback
+from surefill.jobs.table_size import Confirm
+from surefill.jobs.write_options import WriteOptions
+from surefill.loop import ProgressCallback
 from surefill.report import check_report_target, render_report
-
-ADDED_COLUMNS = {"confidence", "risk", "keep", "observed"}
-"""Columns that a completed table has beside those of the file it was made from."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +37,9 @@ class CompletedFile:
     loss : what the tolerance is about, such as "mean squared error".
     kept_share : share of all cells that are kept, estimated where there are many.
     aim : cells that the promise is about: "unobserved" (those filled), "all" or "observed".
-    filled_cells : missing cells that are kept, counted while writing.
+    rows_written : rows that were asked for, all where none were named.
+    missing_in_rows : cells of these rows that were not observed.
+    filled_cells : those of them that are kept, counted while writing, among the top n of their row or not.
     n_filled : the same as the promise counts them, on a sample of the cells where there are many; None where the
         promise is not about filled cells, or there is none.
     sensitivity : the factor by which values may change the odds of being observed without breaking the promise; None
@@ -54,6 +51,8 @@ class CompletedFile:
     selection, certificate, guarantee, holds_over, not_promised : the sentences of the result.
     seconds : spent in each stage of the fit.
     lines : written to ``output``.
+    layout, digits : "long" or "wide"; digits after the point of completed values.
+    top_n : how many cells of each row were written at most; None for all.
 
     Examples
     --------
@@ -97,9 +96,14 @@ class CompletedFile:
     holds_over: str
     not_promised: str
     seconds: dict[str, float]
+    rows_written: int
+    missing_in_rows: int
     filled_cells: int
     output: Path
     lines: int
+    layout: str
+    digits: int
+    top_n: int | None = None
     model: Path | None = None
     report: Path | None = None
 
@@ -110,8 +114,8 @@ class CompletedFile:
 
     @property
     def filled_share(self) -> float:
-        """Share of the missing cells that is filled; 0 where none are missing."""
-        return self.filled_cells / self.missing_cells if self.missing_cells else 0.0
+        """Share of the missing cells of the rows written that is filled; 0 where none are missing."""
+        return self.filled_cells / self.missing_in_rows if self.missing_in_rows else 0.0
 
     def as_json(self) -> dict[str, Any]:
         """The fields as plain values; files that were not asked for are left out."""
@@ -132,10 +136,11 @@ def complete_file(
     aim: Aim = "unobserved",
     sensitivity: float = 1.0,
     random_state: int = 0,
-    entries: Entries = "kept",
+    write: WriteOptions | None = None,
     model: str | Path | None = None,
     report: str | Path | None = None,
     command: str | None = None,
+    confirm: Confirm | None = None,
     progress: ProgressCallback | None = None,
 ) -> CompletedFile:
     """Read observations from ``file``, keep what can be trusted at the tolerance, and write it to ``output``.
@@ -146,10 +151,12 @@ def complete_file(
     read : how ``file`` is read; guessed where None.
     tolerance, delta, completion, confidence, loss, aim, sensitivity, random_state : those of
         :class:`surefill.PartialCompleter`.
-    entries : cells to write: "kept" and observed ones, all "missing" ones, or "all".
+    write : which cells are written, with how many digits, long or wide; kept and observed ones where None.
     model : where to save the fitted completer as well, for :func:`surefill.load`.
     report : where to write a page for the browser as well.
     command : what the page says one has to run to repeat it; the completer's parameters where None.
+    confirm : called with the expected :class:`TableSize` of a table of more than 100 MB; InputError where it is not
+        true. When None, tables of up to a gigabyte are written.
     progress : called after each step of each stage.
 
     Examples
@@ -168,10 +175,14 @@ def complete_file(
     >>> done.promised, done.observed_cells + done.missing_cells
     (True, 600)
     """
-    source, target = Path(file), Path(output)
+    source, target, options = Path(file), Path(output), read or ReadOptions()
     model_target, report_target = (None if path is None else Path(path) for path in (model, report))
+    check_table_target(output)
     _check_targets(source, target, model_target, report_target)
-    observations = read_file(source, read or ReadOptions(), progress)
+    written = (write or WriteOptions()).in_layout("wide" if getattr(options, "wide", False) else "long")
+    observations = read_file(source, options, progress)
+    rows = written.rows_of(observations)
+    written.check_size(observations, len(rows), target)
     completer = PartialCompleter(
         tolerance=tolerance,
         delta=delta,
@@ -185,7 +196,6 @@ def complete_file(
     )
     with about(source):
         completer.fit(observations)
-    blocks = _CountedBlocks(completer, entries, progress)
     # Model and report wait under temporary names until the table is complete: all appear, or none.
     with ExitStack() as unfinished:
         if model_target is not None:
@@ -194,51 +204,26 @@ def complete_file(
             with stage("reporting", progress):
                 page = render_report(completer, title=source.name, command=command)
             unfinished.enter_context(replacing(report_target)).write_text(page, encoding="utf-8")
-        lines = write_table(target, blocks, columns=_column_names(observations))
-    files = {"output": target, "model": model_target, "report": report_target}
-    return _summary(completer.result_, observations, filled_cells=blocks.filled, lines=lines, **files)
+        table = write_rows(completer, output, written, rows, confirm, progress)
+    files = {"model": model_target, "report": report_target}
+    return _summary(completer.result_, observations, table, top_n=written.top_n, **files)
 
 
 def _check_targets(file: Path, output: Path, model: Path | None, report: Path | None) -> None:
     """Refuse places that cannot be written, and ones that would overwrite what was given."""
-    check_table_target(output)
     if model is not None:
         check_folder(model)
     if report is not None:
         check_report_target(report)
     given = [path.resolve() for path in (file, output, model, report) if path is not None]
-    if len(set(given)) < len(given):
+    if len(set(given)) < len(given) or any(output.resolve() in path.parents for path in given):
         raise InputError(
             "the file read and those written (output, model, report) must be different files, or one would overwrite "
             "another."
         )
 
 
-def _column_names(observations: Observations) -> dict[str, str]:
-    """The file's own column names, unless they would clash with those added."""
-    names = dict(zip(("row", "column", "value"), observations.names, strict=True))
-    return {} if ADDED_COLUMNS & set(names.values()) else names
-
-
-class _CountedBlocks:
-    """The blocks of a completed table, with progress and a count of the missing cells that are filled."""
-
-    def __init__(self, completer: PartialCompleter, entries: Entries, progress: ProgressCallback | None) -> None:
-        self._completer, self._entries, self._progress = completer, entries, progress
-        self.filled = 0
-
-    def __iter__(self) -> Iterator[dict[str, NDArray[Any]]]:
-        m, n = self._completer.observations_.shape
-        start, n_blocks = time.perf_counter(), -(-m * n // BLOCK_CELLS)
-        for step, block in enumerate(iterate_table(self._completer, self._entries), 1):
-            self.filled += int((block["keep"] & ~block["observed"]).sum())
-            yield block
-            if self._progress is not None:
-                seconds = time.perf_counter() - start
-                self._progress(Progress("writing", step, n_blocks, seconds, step / n_blocks))
-
-
-def _summary(result: PartialCompletion, observations: Observations, **written: Any) -> CompletedFile:
+def _summary(result: PartialCompletion, observations: Observations, table: WrittenTable, **more: Any) -> CompletedFile:
     m, n = observations.shape
     return CompletedFile(
         rows=m,
@@ -270,7 +255,14 @@ def _summary(result: PartialCompletion, observations: Observations, **written: A
         holds_over=result.guarantee.holds_over,
         not_promised=result.guarantee.not_promised,
         seconds=dict(result.timings),
-        **written,
+        rows_written=table.rows_written,
+        missing_in_rows=table.missing_cells,
+        filled_cells=table.filled_cells,
+        output=table.output,
+        lines=table.lines,
+        layout=table.layout,
+        digits=table.digits,
+        **more,
     )
 
 

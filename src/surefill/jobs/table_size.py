@@ -1,0 +1,130 @@
+"""How large a table will be, told before it is written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from surefill.arrays import Indices
+from surefill.errors import InputError
+from surefill.estimators import PartialCompleter
+from surefill.jobs.write_options import WriteOptions
+
+LARGE, MOST_UNASKED = 10**8, 10**9
+"""Bytes from which a size is told, and above which nothing is written unless somebody agreed."""
+
+LONGEST_LINE = 100
+"""Bytes of a line, in most tables about half: tables of fewer cells than LARGE / LONGEST_LINE are not measured."""
+
+N_SAMPLED = 200_000
+"""Cells drawn to learn which share is kept: one in a thousand is then known to within 7%."""
+
+ROWS_SAMPLED = 400
+"""Rows drawn for how many cells each will have of its top n, which is at most n in all of them."""
+
+
+@dataclass(frozen=True)
+class TableSize:
+    """About how many lines and bytes a table will have.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> TableSize(Path("filled.csv"), 51_234_567, 3.21e9).sentence
+    'filled.csv will have about 51,000,000 lines, 3.2 GB.'
+    """
+
+    output: Path
+    lines: float
+    bytes: float
+
+    @property
+    def sentence(self) -> str:
+        """The size in words."""
+        return f"{self.output} will have {self._words}."
+
+    @property
+    def refusal(self) -> str:
+        """Why it is not written unless somebody agrees."""
+        return (
+            f"{self.output} would have {self._words}, and more than {in_bytes(MOST_UNASKED)} is written only if asked "
+            "for: with --yes, or confirm= in Python; a folder of parquet files (-o NAME/), --top-n or --rows make less."
+        )
+
+    @property
+    def _words(self) -> str:
+        return f"about {round_number(self.lines):,} lines, {in_bytes(self.bytes)}"
+
+
+Confirm = Callable[[TableSize], bool]
+
+
+def settle_size(size: TableSize, confirm: Confirm | None) -> None:
+    """Refuse a table of more than a gigabyte unless ``confirm`` agrees, which is asked about every large one."""
+    if size.bytes < LARGE:
+        return
+    if not (size.bytes <= MOST_UNASKED if confirm is None else confirm(size)):
+        raise InputError(size.refusal)
+
+
+def round_number(number: float) -> int:
+    """Two digits of a number: no more is known.
+
+    >>> round_number(51_234_567), round_number(7.4)
+    (51000000, 7)
+    """
+    return round(float(f"{number:.2g}"))
+
+
+def in_bytes(number: float) -> str:
+    """Bytes as people say them.
+
+    >>> in_bytes(3.21e9), in_bytes(140e6)
+    ('3.2 GB', '140 MB')
+    """
+    unit, name = next((pair for pair in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB")) if number >= pair[0]), (1e3, "kB"))
+    return f"{float(f'{number / unit:.2g}'):g} {name}"
+
+
+def could_be_large(rows: Indices, n: int, options: WriteOptions) -> bool:
+    """Whether a table could be large enough to be measured."""
+    per_row = n if options.top_n is None or options.layout == "wide" else min(n, options.top_n)
+    return len(rows) * per_row * LONGEST_LINE > LARGE
+
+
+def expected_lines(completer: PartialCompleter, rows: Indices, options: WriteOptions) -> float:
+    """How many lines the table of these rows will have: known, or from the share kept of a sample of the cells."""
+    seen = completer.observations_
+    cells = len(rows) * seen.shape[1]
+    if options.layout == "wide":
+        return len(rows)
+    if options.entries == "all":
+        return cells
+    observed = int(np.isin(seen.rows, rows).sum())
+    if options.entries == "missing":
+        return cells - observed
+    if options.top_n is not None:
+        return _lines_of_top(completer, rows, options.top_n)
+    rng = np.random.default_rng(0)
+    filled = _filled(completer, rng.choice(rows, N_SAMPLED), rng.integers(seen.shape[1], size=N_SAMPLED))
+    return observed + cells * float(filled.mean())
+
+
+def _lines_of_top(completer: PartialCompleter, rows: Indices, top_n: int) -> float:
+    """The sum over rows of min(top_n, cells filled), from some columns of some rows."""
+    n = completer.observations_.shape[1]
+    rng = np.random.default_rng(0)
+    some_rows = rng.choice(rows, min(len(rows), ROWS_SAMPLED), replace=False)
+    some_cols = rng.choice(n, min(n, N_SAMPLED // ROWS_SAMPLED), replace=False)
+    grid = np.repeat(some_rows, len(some_cols)), np.tile(some_cols, len(some_rows))
+    filled = _filled(completer, *grid).reshape(len(some_rows), -1).mean(axis=1) * n
+    return float(np.minimum(filled, top_n).mean()) * len(rows)
+
+
+def _filled(completer: PartialCompleter, rows: Indices, cols: Indices) -> NDArray[np.bool_]:
+    """Whether each cell is kept and was not observed."""
+    return completer.result_.keeps(rows, cols) & (completer.observations_.find(rows, cols) < 0)
