@@ -92,10 +92,12 @@ def _block(completer: PartialCompleter, listed: Indices, entries: Entries, level
     rows, cols = np.repeat(listed, n), np.tile(np.arange(n), len(listed))
     position = observations.find(rows, cols)
     observed = position >= 0
-    answer = result.answer(rows, cols)
-    wanted = {"kept": observed | answer.keep, "missing": ~observed, "all": np.full(len(rows), True)}[entries]
-    columns = (rows, cols, position, observed, answer.value, answer.confidence, answer.risk, answer.keep)
-    rows, cols, position, observed, value, confidence, risk, keep = (column[wanted] for column in columns)
+    grid = result.answer_block(listed, np.arange(n))
+    value, confidence, risk, keep = (each.ravel() for each in (grid.value, grid.confidence, grid.risk, grid.keep))
+    if entries != "all":
+        wanted = np.flatnonzero(observed | keep if entries == "kept" else ~observed)
+        columns = (rows, cols, position, observed, value, confidence, risk, keep)
+        rows, cols, position, observed, value, confidence, risk, keep = (column[wanted] for column in columns)
     block = {
         "row": rows,
         "column": cols,

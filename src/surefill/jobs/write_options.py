@@ -88,7 +88,7 @@ class WriteOptions:
             )
         if output.suffix.lower() in EXCEL_SUFFIXES:
             # Of kept cells it is known only after the fit how many there are.
-            lines = n_rows * n - len(seen) if self.entries != "kept" else 0
+            lines = {"kept": 0, "missing": n_rows * n - len(seen), "all": n_rows * n}[self.entries]
             check_excel_size(*((n_rows, n + 1) if self.layout == "wide" else (lines, 0)))
 
 
