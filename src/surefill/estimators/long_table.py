@@ -89,25 +89,24 @@ def iterate_cells(
 def _block(completer: PartialCompleter, listed: Indices, entries: Entries, level: float | None) -> Columns:
     observations, result = completer.observations_, completer.result_
     n = observations.shape[1]
-    rows, cols = np.repeat(listed, n), np.tile(np.arange(n), len(listed))
-    position = observations.find(rows, cols)
-    observed = position >= 0
     grid = result.answer_block(listed, np.arange(n))
-    value, confidence, risk, keep = (each.ravel() for each in (grid.value, grid.confidence, grid.risk, grid.keep))
-    if entries != "all":
-        wanted = np.flatnonzero(observed | keep if entries == "kept" else ~observed)
-        columns = (rows, cols, position, observed, value, confidence, risk, keep)
-        rows, cols, position, observed, value, confidence, risk, keep = (column[wanted] for column in columns)
+    position = observations.find(np.repeat(listed, n), np.tile(np.arange(n), len(listed)))
+    observed, keep = position >= 0, grid.keep.ravel()
+    wanted = {"kept": observed | keep, "missing": ~observed, "all": np.full(len(keep), True)}[entries]
+    cells = np.flatnonzero(wanted)
+    rows, cols, position, observed = listed[cells // n], cells % n, position[cells], observed[cells]
+    value, confidence, risk = (each.ravel()[cells] for each in (grid.value, grid.confidence, grid.risk))
+    answer = Answer(value, confidence, risk, keep[cells])
     block = {
         "row": rows,
         "column": cols,
-        "value": np.where(observed, observations.values[position], value),
-        "confidence": confidence,
-        "risk": risk,
-        "keep": keep,
+        "value": np.where(observed, observations.values[position], answer.value),
+        "confidence": answer.confidence,
+        "risk": answer.risk,
+        "keep": answer.keep,
         "observed": observed,
     }
     if level is not None:
-        ends = result.interval_around(Answer(value, confidence, risk, keep), rows, cols, level)
+        ends = result.interval_around(answer, rows, cols, level)
         block |= dict(zip(("low", "high"), ends, strict=True))
     return block

@@ -179,7 +179,7 @@ def complete_file(
     model_target, report_target = (None if path is None else Path(path) for path in (model, report))
     check_table_target(output)
     _check_targets(source, target, model_target, report_target)
-    written = (write or WriteOptions()).in_layout("wide" if getattr(options, "wide", False) else "long")
+    written = (write or WriteOptions()).in_layout("wide" if options.wide else "long")
     observations = read_file(source, options, progress)
     rows = written.rows_of(observations)
     written.check_size(observations, len(rows), target)

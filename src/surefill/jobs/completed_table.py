@@ -162,9 +162,8 @@ class _Table:
 
     def _wide_block(self, parts: list[tuple[Indices, Array]]) -> Columns:
         rows, values = (np.concatenate(each) for each in zip(*parts, strict=True))
-        labels = rows if self._seen.row_labels is None else self._seen.row_labels[rows]
         first, columns = _wide_names(self._seen)
-        return {first: labels, **dict(zip(columns, values.T, strict=True))}
+        return {first: self._seen.row_names(rows), **dict(zip(columns, values.T, strict=True))}
 
 
 def top_of_rows(block: Columns, n: int) -> Columns:
@@ -206,8 +205,7 @@ def _with_lines(blocks: Iterator[Columns]) -> tuple[Columns, Iterator[Columns]]:
 
 def _wide_names(seen: Observations) -> tuple[str, list[str]]:
     """What the columns of a wide table are called: that of row labels, then those of values."""
-    labels = range(seen.shape[1]) if seen.col_labels is None else seen.col_labels.tolist()
-    columns, first = [str(label) for label in labels], seen.names[0]
+    columns, first = [str(label) for label in seen.col_names(np.arange(seen.shape[1])).tolist()], seen.names[0]
     while first in columns:
         first += "_"
     return first, columns

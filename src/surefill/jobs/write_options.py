@@ -102,7 +102,7 @@ def _rows_named(file: Path, seen: Observations) -> Indices:
     lines = [line.removesuffix("\r") for line in text.split("\n") if line.strip()]
     if not lines:
         raise InputError(f"{file} is to list row labels, one per line, and is empty.")
-    labels = range(seen.shape[0]) if seen.row_labels is None else seen.row_labels.tolist()
+    labels = seen.row_names(np.arange(seen.shape[0])).tolist()
     positions = {str(label): position for position, label in enumerate(labels)}
     wanted = [line if line in positions else line.strip() for line in lines]
     unknown = [label for label in wanted if label not in positions]
