@@ -80,7 +80,7 @@ def plot_risk_coverage(
         ax.plot(share, error, "o", color=ACCENT, markersize=8, label=f"kept: {share:.0%}, error {error:.3g}")
     else:
         ax.plot([], [], " ", label="nothing is kept")
-    ax.set(xlabel="share of calibration entries kept", ylabel=f"their {loss_name}", xlim=(0, 1.02))
+    ax.set(xlabel="share of calibration cells kept", ylabel=f"their {loss_name}", xlim=(0, 1.02))
     ax.set_ylim(0, 1.08 * max(float(curve.risk[curve.coverage >= 0.05].max(initial=0.0)), tolerance))
     ax.legend(frameon=False)
     return ax

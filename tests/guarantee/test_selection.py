@@ -119,12 +119,12 @@ def test_the_floor_keeps_out_what_is_not_supported_however_small_its_risk():
     assert selection.held_out_share == pytest.approx(np.mean(confidence >= 0.4))
     nothing = select(plan_for(0.5, 1000, floor=1.5), calibration_of(risk, np.zeros(1000), confidence))
     assert (nothing.limited_by, nothing.shortfall.n_supported) == (Limit.SUPPORT, 0)
-    assert "none of the 1000 calibration entries is supported" in nothing.sentence
+    assert "none of the 1,000 calibration cells is supported" in nothing.sentence
     few = select(plan_for(0.5, 1000, floor=0.99), calibration_of(risk, np.full(1000, 0.4), confidence))
     assert few.empty
     assert few.shortfall.n_supported == np.sum(confidence >= 0.99 - 1e-5)
     assert few.limited_by is Limit.SUPPORT
-    assert f"only {few.shortfall.n_supported} of the 1000 calibration entries have the confidence" in few.sentence
+    assert f"only {few.shortfall.n_supported} of the 1,000 calibration cells have the confidence" in few.sentence
 
 
 def test_entries_of_equal_risk_go_together_and_risks_beyond_the_population_are_not_kept():
@@ -149,7 +149,7 @@ def test_too_few_entries_are_told_how_many_would_do_and_what_could_be_promised()
     few = kept(0.2, 40)
     assert few.empty
     assert few.limited_by is Limit.CALIBRATION
-    assert "40 calibration entries are too few to promise 0.2 with probability 0.9" in few.sentence
+    assert "40 calibration cells are too few to promise 0.2 with probability 0.9" in few.sentence
     shortfall = few.shortfall
     needed = shortfall.needed_observations // 5
     low, high = shortfall.needed_range

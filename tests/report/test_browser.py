@@ -114,7 +114,7 @@ def test_the_slider_moves_by_keyboard(browser, report, uneven):
     slider.send_keys(Keys.HOME)
     assert readings(browser)[4] == "✗ not promised"
     assert readings(browser)[6].startswith("fills none of the")
-    assert "calibration entries do not allow to promise" in readings(browser)[5]
+    assert "calibration cells do not allow to promise" in readings(browser)[5]
     browser.find_element(By.ID, "reset").click()
     assert readings(browser) == asked
 

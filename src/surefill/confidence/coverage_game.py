@@ -15,10 +15,7 @@ from surefill.arrays import Array, Floats, Indices, IntArray, row_blocks
 from surefill.completion import Completion
 from surefill.confidence.algorithm import Certificate, require_columns
 from surefill.confidence.alternating_play import (
-    ALPHA,
-    BURN_IN,
     SNAPSHOTS,
-    THETA,
     AlternatingPlay,
     Lines,
     PlayState,
@@ -132,7 +129,7 @@ class CoverageGame:
             row_weight=game.row_lines.weight,
             random_state=self.random_state,
         )
-        return confidence, self._certificate(rank, floors[0])
+        return confidence, self._certificate(floors[0])
 
     def _rank_for(self, observations: Observations) -> int:
         if self.rank is not None:
@@ -140,14 +137,14 @@ class CoverageGame:
         per_line = len(observations) / max(len(observations.by_row), len(observations.by_col))
         return int(np.clip(per_line / OBSERVATIONS_PER_RANK, LEAST_RANK, MOST_RANK))
 
-    def _certificate(self, rank: int, floors: Floors) -> Certificate:
+    def _certificate(self, floors: Floors) -> Certificate:
         if not floors.table.any():
             statement = "The table is too small to tell supported cells from others, so that none counts as supported."
         else:
             statement = (
-                f"Of cells that nothing ties together, about {100 * self.false_support:.2g}% would pass, as measured "
-                f"on {floors.n_null:,} cells hidden on purpose (the paper's game with alpha {ALPHA:g}, theta "
-                f"{THETA:g}, rank {rank}, {BURN_IN + SNAPSHOTS} sweeps); no bound is proved."
+                f"A cell counts as supported from a confidence of {FLOOR:g} on. Of cells that nothing ties to the "
+                f"others about {100 * self.false_support:.2g}% would pass as well, as measured on {floors.n_null:,} "
+                "cells hidden on purpose; no bound is proved."
             )
         return Certificate("tested", None, None, None, statement, NAME, floor=FLOOR, false_support=self.false_support)
 

@@ -17,13 +17,13 @@ from surefill.risk.cross_fitting import CountVariance
 
 
 def joined(observations: Observations, new: Observations) -> Observations:
-    """Both, the new cells last; a cell that was observed before is refused, for it may be a calibration entry."""
+    """Both, the new cells last; a cell that was observed before is refused, for it may be a calibration cell."""
     again = np.flatnonzero(observations.find(new.rows, new.cols) >= 0)
     if again.size:
         cell = new.rows[again[0]], new.cols[again[0]]
         row, col = observations.row_names(cell[0]).item(), observations.col_names(cell[1]).item()
         raise InputError(
-            f"cell ({row!r}, {col!r}) was observed already, and may be a calibration entry; fit again to add to it."
+            f"cell ({row!r}, {col!r}) was observed already, and may be a calibration cell; fit again to add to it."
         )
     names = ("rows", "cols", "values", "counts", "scatter")
     rows, cols, values, counts, scatter = (

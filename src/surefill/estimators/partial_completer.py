@@ -250,7 +250,7 @@ class PartialCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Lower and upper ends of intervals, each to hold a new observation of its entry with probability ``level``.
 
-        The probability is over the calibration entries and an entry drawn like them (or as ``aim`` says): an average
+        The probability is over the calibration cells and an entry drawn like them (or as ``aim`` says): an average
         over entries, not a statement about each. See :class:`surefill.guarantee.ConformalScores`.
         """
         if not (is_number(level) and 0 < level < 1):
@@ -365,7 +365,7 @@ class PartialCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
 
     @atomic
     def refit(self) -> Self:
-        """Fit again on all that was observed, and promise anew: on the calibration entries of the first fit.
+        """Fit again on all that was observed, and promise anew: on the calibration cells of the first fit.
 
         Cells that were asked are trained on, never calibrated on: they were chosen, and say little of the others.
 
@@ -391,7 +391,7 @@ class PartialCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
 
     @property
     def _training(self) -> NDArray[np.bool_]:
-        """Which observations the model was fitted on: all but the calibration entries."""
+        """Which observations the model was fitted on: all but the calibration cells."""
         training = np.ones(len(self.observations_), dtype=bool)
         training[self.observations_.find(*self.result_.calibration_cells)] = False
         return training

@@ -118,12 +118,12 @@ class PartialCompletion:
     selection : the kept set at the tolerance asked for.
     certificate : how close the confidence is to the best possible.
     guarantee : what is promised of the kept set, and what is not.
-    plan : what was settled about the kept set before the calibration entries were looked at.
+    plan : what was settled about the kept set before the calibration cells were looked at.
     calibration : the cells that nothing was fitted on: their risks, confidences and losses.
     calibration_cells : their rows and columns.
     weights : which entries promise and intervals are aimed at.
     loss : what an error costs, the bounds of the values and of the predictions, and the largest loss.
-    scores : how far off the calibration entries were, for intervals.
+    scores : how far off the calibration cells were, for intervals.
     timings : seconds spent in each stage.
     n_added : cells observed after the fit; of a result that holds any, nothing is promised, and selection, plan and
         calibration are those of the fit.
@@ -160,7 +160,7 @@ class PartialCompletion:
     def __repr__(self) -> str:
         (m, n), kept = self.completion.shape, self.selection
         return (
-            f"PartialCompletion({m} x {n}, {kept.held_out_share:.0%} of {kept.n_held_out} calibration entries kept at "
+            f"PartialCompletion({m} x {n}, {kept.held_out_share:.0%} of {kept.n_held_out} calibration cells kept at "
             f"tolerance {kept.tolerance:.4g}, {'promised' if self.guarantee.promised else 'nothing promised'})"
         )
 
@@ -240,7 +240,7 @@ class PartialCompletion:
     def at_tolerance(self, tolerance: float) -> Self:
         """The same completion, confidences and risks with the set kept at another tolerance; nothing is fitted again.
 
-        The promise holds for each tolerance that is settled without looking at the calibration entries, not for one
+        The promise holds for each tolerance that is settled without looking at the calibration cells, not for one
         picked because of how much it keeps.
         """
         if not (is_number(tolerance) and 0 < tolerance < np.inf):
@@ -257,7 +257,7 @@ class PartialCompletion:
         return float(self.keeps(*some_cells(self.completion.shape, n_sampled, random_state)).mean())
 
     def plot_risk_coverage(self, ax: Axes | None = None) -> Axes:
-        """The error of the calibration entries for every share of them, the share that was chosen, the tolerance."""
+        """The error of the calibration cells for every share of them, the share that was chosen, the tolerance."""
         seen, selection = self.calibration, self.selection
         exposed, most = seen.exposure(selection.tolerance), selection.most_exposure
         supported = within(seen.risk, seen.confidence, np.inf, selection.floor, exposed, most)
@@ -266,7 +266,7 @@ class PartialCompletion:
         return plot_risk_coverage(seen.loss, seen.risk, seen.weight, supported, selection.tolerance, chosen, ax, name)
 
     def plot_calibration(self, ax: Axes | None = None) -> Axes:
-        """The risks predicted for the calibration entries against the errors seen, by tenths of them."""
+        """The risks predicted for the calibration cells against the errors seen, by tenths of them."""
         return plot_calibration(self.calibration.loss, self.calibration.risk, ax, self.loss.loss.mean_name)
 
     def plot_confidence(self, ax: Axes | None = None, order: bool = True) -> Axes:

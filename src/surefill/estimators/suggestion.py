@@ -65,7 +65,7 @@ def suggest(
     strategy: Strategy,
     random_state: int,
 ) -> Suggestion:
-    """The n cells to ask next, or n of each of the ``rows``; calibration entries are not asked again, and else unused.
+    """The n cells to ask next, or n of each of the ``rows``; calibration cells are not asked again, and else unused.
 
     ``drawn`` are the training cells that were not asked for.
     """

@@ -18,12 +18,12 @@ LEAST_SCALE = 3e-5
 @storable
 @dataclass(frozen=True, eq=False)
 class ConformalScores:
-    """s_t = |y_t - prediction_t| / scale_t on the calibration entries, in rising order, with their weights.
+    """s_t = |y_t - prediction_t| / scale_t on the calibration cells, in rising order, with their weights.
 
     The scale is the size of a typical error there: sqrt(risk) for the squared error, see
     :meth:`surefill.losses.Loss.error_scale`. With W = sum_t w_t, a new entry x of weight w gets the interval
     prediction_x -+ s scale_x with s the least score at which the running sum of the w_t reaches level (W + w), infinite
-    where none does. It holds the value with probability at least ``level`` over the calibration entries and the new
+    where none does. It holds the value with probability at least ``level`` over the calibration cells and the new
     one, for entries exchangeable with them (all weights 1) or drawn by the weights (Tibshirani, Barber, Candes, Ramdas,
     2019). That is a statement about all entries on average, not about the kept ones or any single one. A cell seen
     repeatedly counts once, with the root mean square of its draws' scores: its intervals hold only about that often.
@@ -41,13 +41,13 @@ class ConformalScores:
 
     @classmethod
     def of(cls, error: Array, scale: Array, weights: Array) -> Self:
-        """From the sizes of the errors of the calibration entries."""
+        """From the sizes of the errors of the calibration cells."""
         scores = error / np.maximum(scale, LEAST_SCALE)
         order = np.argsort(scores, kind="stable")
         return cls(scores[order], weights[order])
 
     def half_widths(self, scale: ArrayLike, weights: ArrayLike, level: float) -> Array:
-        """s times the scale for new entries; infinite where the calibration entries are too few for the level."""
+        """s times the scale for new entries; infinite where the calibration cells are too few for the level."""
         running = np.cumsum(self.weights)
         total = running[-1] if len(running) else 0.0
         needed = level * (total + np.asarray(weights, dtype=np.float64))

@@ -42,10 +42,10 @@ class Selection:
     most_exposure : the largest w (L - tolerance) kept, of cells too rare to be promised about: w is one over a cell's
         chance of being a calibration cell, L its largest loss.
     tolerance, delta : the mean loss asked for, in the user's units, and the chance to fail it.
-    held_out_error : mean loss of the kept calibration entries, weighted to the cells the promise is about; None where
+    held_out_error : mean loss of the kept calibration cells, weighted to the cells the promise is about; None where
         none are kept.
-    held_out_share : their share of the calibration entries, weighted likewise.
-    n_held_out : how many calibration entries there were.
+    held_out_share : their share of the calibration cells, weighted likewise.
+    n_held_out : how many calibration cells there were.
     n_filled, n_missing : cells that are kept and were not observed, and all that were not observed, counted on a sample
         of the cells where the matrix is large; None where the promise is not about these.
     limited_by : what stopped the set from being larger.
@@ -93,19 +93,19 @@ class Selection:
             return self.shortfall.sentence
         if self.empty:
             return (
-                f"the {self.n_held_out} calibration entries do not allow to promise {self.tolerance:.4g} with "
+                f"the {self.n_held_out:,} calibration cells do not allow to promise {self.tolerance:.4g} with "
                 f"probability {1 - self.delta:g}."
             )
         return f"What keeps it from being larger is {self.limited_by.value}."
 
     @property
     def sentence(self) -> str:
-        """What was found on the calibration entries, and why not more is kept."""
+        """What was found on the calibration cells, and why not more is kept."""
         if self.empty:
             return f"Nothing is kept: {self.reason}"
         return (
-            f"{self.held_out_share:.0%} of {self.n_held_out} calibration entries were kept, with {self.loss.mean_name} "
-            f"{self.held_out_error:.4g} where {self.tolerance:.4g} was asked. {self.reason}"
+            f"{self.held_out_share:.0%} of the {self.n_held_out:,} calibration cells were kept, with "
+            f"{self.loss.mean_name} {self.held_out_error:.4g} where {self.tolerance:.4g} was asked. {self.reason}"
         )
 
     def keeps(self, risk: ArrayLike, confidence: ArrayLike, exposure: ArrayLike = 0.0) -> NDArray[np.bool_]:

@@ -37,15 +37,15 @@ class Limit(enum.Enum):
 
     TOLERANCE = "the tolerance"
     SUPPORT = "how much of the matrix the observations support"
-    CALIBRATION = "the number of calibration entries"
+    CALIBRATION = "the number of calibration cells"
 
 
 @storable
 @dataclass(frozen=True)
 class ReachableTolerance:
-    """A tolerance at which these calibration entries would let a share of the cells be kept.
+    """A tolerance at which these calibration cells would let a share of the cells be kept.
 
-    Picked by looking at the calibration entries, so that a promise at it is not one at a tolerance settled beforehand.
+    Picked by looking at the calibration cells, so that a promise at it is not one at a tolerance settled beforehand.
 
     Examples
     --------
@@ -66,7 +66,7 @@ class Shortfall:
     ----------
     limited_by : what stands in the way.
     tolerance, delta, floor : what was asked, and the confidence that support asks for.
-    n_calibration, n_supported : calibration entries, and those with that confidence.
+    n_calibration, n_supported : calibration cells, and those with that confidence.
     best_error : least mean loss of the sets from where testing starts; None where none holds an entry.
     reachable : tolerances that could be promised with what is there and what they would keep, in rising order.
     needed_observations : about how many observed cells would do; None where no number would.
@@ -102,25 +102,25 @@ class Shortfall:
         """Why nothing is kept and what would help."""
         n, promise = self.n_calibration, f"promise {self.tolerance:.4g} with probability {1 - self.delta:g}"
         if self.n_supported == 0 or self.best_error is None:
-            return f"none of the {n} calibration entries is supported by the others; observe more."
+            return f"none of the {n:,} calibration cells is supported by the others; observe more."
         if self.limited_by is Limit.SUPPORT:
             return (
-                f"only {self.n_supported} of the {n} calibration entries have the confidence of {self.floor:.3g} that "
-                f"support asks for, too few to {promise}; observe more, or take a confidence that asks for less, such "
-                f"as CoverageGame(false_support=0.1). {self._advice}"
+                f"only {self.n_supported:,} of the {n:,} calibration cells have the confidence of {self.floor:.3g} "
+                f"that support asks for, too few to {promise}; observe more, or take a confidence that asks for less, "
+                f"such as CoverageGame(false_support=0.1). {self._advice}"
             )
         if self.needed_observations is None and self.best_error < self.tolerance:
             return (
-                f"{n} calibration entries are too few to {promise}; they do not tell how many would do. {self._advice}"
+                f"{n:,} calibration cells are too few to {promise}; they do not tell how many would do. {self._advice}"
             )
         if self.needed_observations is None:
             return (
-                f"the best set of calibration entries has {self.loss.mean_name} {self.best_error:.4g}, not "
+                f"the best set of calibration cells has {self.loss.mean_name} {self.best_error:.4g}, not "
                 f"below the tolerance {self.tolerance:.4g}: the table is too noisy for it with any number of cells "
                 f"like these. {self._advice}"
             )
         return (
-            f"{n} calibration entries are too few to {promise}; about {self.needed_observations:,} observed cells "
+            f"{n:,} calibration cells are too few to {promise}; about {self.needed_observations:,} observed cells "
             f"would do{self._range}, where there are {self.n_observed:,}. {self._advice}"
         )
 
@@ -134,8 +134,10 @@ class Shortfall:
     @property
     def _advice(self) -> str:
         if not self.reachable:
-            return f"With {self.n_calibration} calibration entries nothing can be promised at any tolerance."
-        kept = ", ".join(f"{each.tolerance:.3g} ({each.share:.0%} kept)" for each in self.reachable)
+            return f"With {self.n_calibration:,} calibration cells nothing can be promised at any tolerance."
+        first, *others = self.reachable
+        kept = f"{first.tolerance:.3g} (keeps {first.share:.0%} of the calibration cells)"
+        kept += "".join(f", {each.tolerance:.3g} ({each.share:.0%})" for each in others)
         return (
             f"Tolerances that could be promised with what is there: about {kept}; they were found on the calibration "
             "entries, so check one with another random_state or on new data before relying on it."
@@ -172,7 +174,7 @@ def find_shortfall(plan: SelectionPlan, calibration: Calibration) -> Shortfall:
 
 
 def _reachable(plan: SelectionPlan, calibration: Calibration) -> tuple[ReachableTolerance, ...]:
-    """By bisection, the least tolerances at which shares of the calibration entries would be kept."""
+    """By bisection, the least tolerances at which shares of the calibration cells would be kept."""
     found: dict[float, float] = {}
     low = plan.tolerance
     for share in SHARES:
@@ -189,7 +191,7 @@ def _reachable(plan: SelectionPlan, calibration: Calibration) -> tuple[Reachable
 
 
 def _kept_share(plan: SelectionPlan, calibration: Calibration) -> float:
-    """Weighted share of the calibration entries that a plan keeps."""
+    """Weighted share of the calibration cells that a plan keeps."""
     tested = TestedSets.of(plan, calibration)
     rejected = tested.rejected(plan, plan.sensitivity)
     if rejected.size == 0:

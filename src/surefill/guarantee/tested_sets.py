@@ -53,7 +53,7 @@ class Calibration:
 
 @dataclass(frozen=True, eq=False)
 class TestedSets:
-    """The calibration entries that a plan's sets may hold, in order of risk, and how many of them each set holds."""
+    """The calibration cells that a plan's sets may hold, in order of risk, and how many of them each set holds."""
 
     loss: Array
     weight: Array

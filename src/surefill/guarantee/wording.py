@@ -14,7 +14,7 @@ from surefill.losses import ClippedLoss
 from surefill.registry import storable
 
 ASKED_LATER = (
-    " This holds for a tolerance settled without looking at the calibration entries; it does not for one picked "
+    " This holds for a tolerance settled without looking at the calibration cells; it does not for one picked "
     "because of how much it keeps."
 )
 """Said of a promise at a tolerance that was asked for after the fit."""
@@ -72,7 +72,7 @@ def state_guarantee(
 ) -> Guarantee:
     """What :func:`surefill.guarantee.selection.select` shows, over which cells, under which conditions.
 
-    ``asked_later`` says that the tolerance was given after the calibration entries had been looked at; ``withheld`` is
+    ``asked_later`` says that the tolerance was given after the calibration cells had been looked at; ``withheld`` is
     why nothing can be promised, whatever these show, and else empty.
 
     Examples
@@ -106,7 +106,9 @@ def _cells(selection: Selection, weights: TargetWeights, exact: bool) -> str:
     """The cells that the promise is about, with their number where that is of filled cells."""
     if weights.aim != "unobserved" or selection.n_filled is None:
         return TARGETS[weights.aim]
-    return f"{counted(selection.n_filled, exact)} {TARGETS[weights.aim]}"
+    number = counted(selection.n_filled, exact)
+    number = number if exact else f"{number.removeprefix('about ')} or so"
+    return f"{number} {TARGETS[weights.aim]}"
 
 
 def counted(number: float, exact: bool) -> str:
@@ -157,7 +159,7 @@ def withdraw_guarantee(guarantee: Guarantee, n_added: int) -> Guarantee:
     """
     cells = "cell was" if n_added == 1 else "cells were"
     withheld = (
-        f"{n_added:,} {cells} observed after the model was tested on the calibration entries, and values, risks and "
+        f"{n_added:,} {cells} observed after the model was tested on the calibration cells, and values, risks and "
         "confidences have changed since. Fit again for a promise: refit() tests the new model on the same entries."
     )
     sentence = f"Nothing is promised of what is kept: {withheld}"

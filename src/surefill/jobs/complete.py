@@ -44,8 +44,8 @@ class CompletedFile:
         promise is not about filled cells, or there is none.
     sensitivity : the factor by which values may change the odds of being observed without breaking the promise; None
         where nothing is promised, or where these odds play no part in it.
-    held_out_error : that of the kept calibration entries; None where none are kept.
-    held_out_entries : how many calibration entries there were.
+    held_out_error : that of the kept calibration cells; None where none are kept.
+    held_out_entries : how many calibration cells there were.
     limited_by : what keeps the kept set from being larger: "tolerance", "support" or "calibration".
     shortfall : the figures of :class:`surefill.guarantee.Shortfall` where nothing is kept; else None.
     selection, certificate, guarantee, holds_over, not_promised : the sentences of the result.

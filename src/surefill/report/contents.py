@@ -37,7 +37,7 @@ CELLS_DRAWN = 200_000
 """Cells that shares of the whole matrix are estimated from; the standard error is then at most 0.5 / sqrt(n) = 0.1%."""
 
 N_GROUPS = 10
-"""Groups of calibration entries by predicted risk; tenths, as is usual for calibration tables."""
+"""Groups of calibration cells by predicted risk; tenths, as is usual for calibration tables."""
 
 PACKAGES = ("numpy", "scipy", "numba", "scikit-learn")
 """Packages whose version a result may depend on."""
@@ -71,8 +71,8 @@ class ReportContents:
     exact : whether numbers of cells were counted, not estimated on a sample.
     aim : which cells the promise is about: "unobserved" are those that are filled.
     outcomes : what other tolerances would keep, in rising order of the tolerance, and the one asked for.
-    overall_error : mean loss of all calibration entries, kept or not.
-    deciles : predicted risk and seen error of the calibration entries.
+    overall_error : mean loss of all calibration cells, kept or not.
+    deciles : predicted risk and seen error of the calibration cells.
     parameters : how the completer was asked, as Python.
     """
 
