@@ -61,7 +61,9 @@ def label_array(kind: str, labels: Sequence[Any]) -> NDArray[Any]:
     """Labels as integers where all are whole numbers, else as text; each must be there, and once."""
     missing = [position for position, label in enumerate(labels) if label is None or label != label or label == ""]
     if missing:
-        raise InputError(f"{kind} {missing[0]} counted from 0 has no label; every {kind} of a wide table needs its own.")
+        raise InputError(
+            f"{kind} {missing[0]} counted from 0 has no label; every {kind} of a wide table needs its own."
+        )
     whole = all(isinstance(label, int | np.integer | float) and not isinstance(label, bool) for label in labels)
     if whole and all(float(label).is_integer() for label in labels):
         found = np.array([int(label) for label in labels], dtype=np.int64)

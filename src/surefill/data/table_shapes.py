@@ -99,7 +99,9 @@ def _holds_text(column: nw.Series[Any]) -> bool:
 
 
 def _is_numeric_category(column: nw.Series[Any]) -> bool:
-    return column.dtype != nw.String and not any(isinstance(item, str) for item in column.drop_nulls().head(1).to_list())
+    return column.dtype != nw.String and not any(
+        isinstance(item, str) for item in column.drop_nulls().head(1).to_list()
+    )
 
 
 def _as_floats(table: Any) -> NDArray[np.float64]:
