@@ -548,3 +548,48 @@ def test_error_and_calibration_on_the_first_official_fold_of_movielens(data_fold
     errors = (completion.at(test.rows, test.cols) - test.values) ** 2
     assert np.sqrt(np.mean(errors)) < 0.905
     assert np.mean(errors / completion.variance(test.rows, test.cols)) == pytest.approx(1, rel=0.1)
+
+
+@pytest.fixture(scope="module")
+def twenty_five_factors():
+    return make_low_rank((150, 120), rank=25, n_draws=12_000, noise=0.02, random_state=3)
+
+
+def error_of(completion, sim):
+    return float(np.mean((completion.dense() - sim.truth) ** 2))
+
+
+def test_rank_grows_where_more_factors_predict_better(twenty_five_factors):
+    sim = twenty_five_factors
+    chosen = BayesianFactorModel(rank="auto").fit(sim.observations)
+    assert chosen.rank >= 20
+    assert error_of(chosen, sim) < 0.5 * error_of(BayesianFactorModel(rank=10).fit(sim.observations), sim)
+    assert BayesianFactorModel(rank="auto").chosen_for(sim.observations).rank == chosen.rank
+
+
+def test_rank_stays_where_they_do_not():
+    sim = make_low_rank((150, 120), rank=2, n_draws=12_000, noise=0.3, random_state=3)
+    assert BayesianFactorModel(rank="auto").chosen_for(sim.observations).rank == 10
+
+
+def test_rank_is_at_most_the_cells_of_a_line():
+    sim = make_low_rank((150, 120), rank=25, n_draws=3000, noise=0.02, random_state=3)
+    assert BayesianFactorModel(rank="auto").chosen_for(sim.observations).rank == 10
+
+
+def test_growth_goes_through_doublings_to_the_rank(twenty_five_factors):
+    grown = list(BayesianFactorModel(rank=33).growth(twenty_five_factors.observations))
+    assert [completion.rank for completion in grown] == [10, 20, 33]
+    at_once = [error_of(completion, twenty_five_factors) for completion in grown]
+    assert at_once[0] > at_once[1] > at_once[2]
+
+
+def test_widened_posterior_keeps_what_was_learnt(twenty_five_factors):
+    seen = twenty_five_factors.observations
+    solver = VariationalSolver.of(seen, 3, 1e-3, 0)
+    before = solver.init().rows
+    after = before.widened(2, np.random.default_rng(0))
+    np.testing.assert_array_equal(after.mean[:, :4], before.mean)
+    np.testing.assert_array_equal(after.precision[:4, :4], before.precision)
+    assert after.mean.shape == (before.mean.shape[0], 6)
+    assert not after.mean[-1, 4:].any()  # a row never seen has no factors

@@ -94,6 +94,20 @@ class FactorPosterior:
         no_implicit, noise_precision = np.zeros((n_other + 1, width)), NoisePrecision.unknown(regression.draws)
         return cls(ids, mean, variance, precision, no_implicit, noise_precision)
 
+    def widened(self, n_new: int, rng: np.random.Generator) -> Self:
+        """The same with ``n_new`` small random factors more, as :meth:`start` has them."""
+        size, width = self.mean.shape
+        mean = np.vstack([rng.normal(0, START_SPREAD, (size - 1, n_new)), np.zeros(n_new)])
+        precision = START_PRECISION * np.eye(width + n_new)
+        precision[:width, :width] = self.precision
+        return replace(
+            self,
+            mean=np.hstack([self.mean, mean]),
+            variance=np.hstack([self.variance, np.full((size, n_new), PRIOR_VARIANCE / 10)]),
+            precision=precision,
+            implicit=np.hstack([self.implicit, np.zeros((len(self.implicit), n_new))]),
+        )
+
     def merged(self, new: Self) -> Self:
         """This posterior with the groups of ``new`` added or put in place."""
         tables, others = ((q.mean, q.variance, q.noise_precision.draws, q.noise_precision.errors) for q in (self, new))
