@@ -55,7 +55,9 @@ def test_a_result_shows_its_promise_first(sim):
     assert sentence == result.guarantee.sentence
     assert result.guarantee.not_promised in rest
     assert result.certificate.sentence in rest
-    assert f"{result.kept_share():.1%} of 60 x 50 entries" in rest
+    assert f"{result.kept_share():.1%} of all 60 x 50 cells" in rest
+    missing = 3000 - len(sim.observations)
+    assert f"{result.selection.n_filled / missing:.1%} of the {missing:,} missing cells" in rest
     assert shown(result.at_tolerance(1e-9))[1].startswith("Nothing is promised, for nothing is kept.")
 
 

@@ -7,7 +7,7 @@ from surefill.confidence import CoverageProgram
 from surefill.datasets import make_blocks, make_low_rank
 from surefill.errors import MissingExtraError
 from surefill.metrics import calibration_by_decile
-from surefill.plots import View, block_order, plot_matrix, some_indices
+from surefill.plots import View, block_order, plot_matrix, plot_risk_coverage, some_indices
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt
@@ -55,6 +55,15 @@ def test_the_chosen_point_lies_on_the_curve_below_the_tolerance(result):
     assert curve.get_xdata()[at] == pytest.approx(share, abs=1e-12)
     assert curve.get_ydata()[at] == pytest.approx(error, rel=1e-12)
     assert error < tolerance.get_ydata()[0] == 0.1
+
+
+def test_what_is_never_kept_is_dotted_up_to_the_mean_of_all():
+    loss, risk, weight = np.array([[0.0, 2.0, 1.0, 5.0], [0.1, 0.2, 0.05, 0.3], [1.0, 1.0, 2.0, 1.0]])
+    solid, dotted = plot_risk_coverage(loss, risk, weight, [True, True, False, False], 0.5, None).get_lines()[:2]
+    np.testing.assert_allclose(solid.get_xydata(), [[0.2, 0.0], [0.4, 1.0]])
+    np.testing.assert_allclose(dotted.get_xydata(), [[0.4, 1.0], [0.8, 1.0], [1.0, 9 / 5]])
+    assert dotted.get_linestyle() == ":"
+    assert "never kept" in dotted.get_label()
 
 
 def test_an_empty_set_has_no_point(result):

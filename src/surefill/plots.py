@@ -57,30 +57,29 @@ def plot_risk_coverage(
     ax: Axes | None = None,
     loss_name: str = "mean loss",
 ) -> Axes:
-    """Mean loss of the entries of least risk, for every share; those without support come last, in one dotted step.
+    """Mean loss of the calibration cells of least risk, for every share of them.
 
-    ``chosen`` is the share kept and its mean loss, None where nothing is kept.
+    Those that cannot be kept, whatever their risk, come last, those of least risk first, and are dotted. ``chosen`` is
+    the share kept and its mean loss, None where nothing is kept.
     """
     ax = axes_or_new(ax)
-    curve = risk_coverage_curve(loss, np.where(supported, risk, np.inf), weight)
-    n_solid = len(curve.coverage) - (0 if np.all(supported) else 1)
-    ax.plot(curve.coverage[:n_solid], curve.risk[:n_solid], color=INK, label="entries of least risk first")
+    risks, possible = np.asarray(risk, dtype=np.float64), np.asarray(supported, dtype=bool)
+    # What cannot be kept follows what can, in its own order of risk.
+    score = np.where(possible, risks, risks + np.ptp(risks) + 1.0)
+    curve = risk_coverage_curve(loss, score, weight)
+    n_solid = len(np.unique(score[possible]))
+    ax.plot(curve.coverage[:n_solid], curve.risk[:n_solid], color=INK, label="cells of least risk first")
     if n_solid < len(curve.coverage):
-        from_last = slice(max(n_solid - 1, 0), None)
-        ax.plot(
-            curve.coverage[from_last],
-            curve.risk[from_last],
-            color=INK,
-            linestyle=":",
-            label="without support, never kept",
-        )
+        beyond = slice(max(n_solid - 1, 0), None)
+        words = "never kept: too little support, or too rare"
+        ax.plot(curve.coverage[beyond], curve.risk[beyond], color=INK, linestyle=":", label=words)
     ax.axhline(tolerance, color=LIMIT, linestyle="--", label=f"tolerance {tolerance:.3g}")
     if chosen is not None:
         share, error = chosen
-        ax.plot(share, error, "o", color=ACCENT, markersize=8, label=f"kept: {share:.0%}, error {error:.3g}")
+        ax.plot(share, error, "o", color=ACCENT, markersize=8, label=f"kept: {share:.0%} of them, error {error:.3g}")
     else:
         ax.plot([], [], " ", label="nothing is kept")
-    ax.set(xlabel="share of calibration cells kept", ylabel=f"their {loss_name}", xlim=(0, 1.02))
+    ax.set(xlabel="share of the calibration cells kept", ylabel=f"their {loss_name}", xlim=(0, 1.02))
     ax.set_ylim(0, 1.08 * max(float(curve.risk[curve.coverage >= 0.05].max(initial=0.0)), tolerance))
     ax.legend(frameon=False)
     return ax
@@ -102,7 +101,7 @@ def plot_calibration(loss: ArrayLike, risk: ArrayLike, ax: Axes | None = None, l
         fmt="o",
         color=INK,
         capsize=2,
-        label="a tenth of the entries, standard error",
+        label="a tenth of the calibration cells, standard error",
     )
     ax.set(xlabel="predicted risk", ylabel=f"{loss_name} seen", xlim=(0, top), ylim=(0, top), aspect="equal")
     ax.legend(frameon=False)

@@ -25,6 +25,7 @@ from surefill.guarantee import (
 )
 from surefill.guarantee.plan import exposure, within
 from surefill.guarantee.selection import REFUSALS
+from surefill.guarantee.wording import counted
 from surefill.losses import ClippedLoss
 from surefill.notebook import card
 from surefill.plots import View, plot_calibration, plot_confidence, plot_matrix, plot_risk_coverage
@@ -289,11 +290,20 @@ class PartialCompletion:
             self, completion=folded.completion, confidence=folded.confidence, risk=folded.risk, weights=weights
         )
 
+    @property
+    def _filled_fact(self) -> dict[str, str]:
+        """The share of the missing cells that is filled, where the promise is about these."""
+        share, missing = self.selection.filled_share, self.selection.n_missing
+        if share is None or missing is None:
+            return {}
+        return {"filled": f"{share:.1%} of the {counted(missing, self.plan.population.count == 1)} missing cells"}
+
     def _repr_html_(self) -> str:
         """The promise first, then what it rests on, for notebooks."""
         (m, n), selection = self.completion.shape, self.selection
         facts = {
-            "kept": f"{self.kept_share(HTML_SAMPLE):.1%} of {m:,} x {n:,} entries",
+            "kept": f"{self.kept_share(HTML_SAMPLE):.1%} of all {m:,} x {n:,} cells",
+            **self._filled_fact,
             "on cells left out": selection.sentence,
             "confidence": self.certificate.sentence,
             "holds over": self.guarantee.holds_over,
