@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from surefill.cli.options import PATH, as_read_options, promise_options, reading_options, seed_option
+from surefill.cli.options import PATH, ColumnName, as_read_options, promise_options, reading_options, seed_option
 from surefill.cli.progress import ProgressBars
 from surefill.registry import AUTO, CONFIDENCES
 
@@ -20,6 +20,13 @@ from surefill.registry import AUTO, CONFIDENCES
     default="5",
     show_default=True,
     help="Number of random folds, or the name of a column of whole numbers that says which fold a line is in.",
+)
+@click.option(
+    "--order-by",
+    type=ColumnName(),
+    help="Column of times: numbers, ISO dates or date-times. The folds are then --by windows of time, numbered from "
+    "1: FILE in order of time is cut into one block more than that, and each but the first is predicted from those "
+    "before it.",
 )
 @click.option("--fold", "only", type=int, multiple=True, help="Hold out only this fold; may be given repeatedly.")
 @click.option("-o", "--output", type=PATH, help="Draw risk-coverage curves here: .png, .svg or .pdf.")
@@ -34,7 +41,15 @@ from surefill.registry import AUTO, CONFIDENCES
 )
 @seed_option
 @click.option("--json", "as_json", is_flag=True, help="Print the numbers as JSON.")
-def evaluate(file: Path, by: str, only: tuple[int, ...], output: Path | None, as_json: bool, **options: Any) -> None:
+def evaluate(
+    file: Path,
+    by: str,
+    order_by: str | int | None,
+    only: tuple[int, ...],
+    output: Path | None,
+    as_json: bool,
+    **options: Any,
+) -> None:
     """Hold out each fold of FILE in turn, predict it, and see which order of entries finds the errors.
 
     Every order ranks the same predictions. The table has, for each, the mean loss of the tenth and the half
@@ -44,11 +59,16 @@ def evaluate(file: Path, by: str, only: tuple[int, ...], output: Path | None, as
     drawn like the observed ones and seldom like the filled; and what other ways to choose the kept set would keep of
     the cells not observed, in the same order of risks. Some make the same promise, some a weaker one.
 
+    With --order-by, train on the past and test on the future: what one would have known at the time. Entries of rows or
+    columns that nothing was known of are reported apart. The promise is about cells drawn like those it was made from,
+    which those of a later time seldom are.
+
     \b
     Examples:
       surefill evaluate ratings.csv
       surefill evaluate ratings.csv --by 10 --tolerance 0.5 -o curves.png
       surefill evaluate ratings.csv --by fold --fold 1
+      surefill evaluate ratings.csv --order-by timestamp --by 3
       surefill evaluate ratings.csv --json | jq .orders.risk
     """
     from surefill.jobs import evaluate_file
@@ -58,6 +78,7 @@ def evaluate(file: Path, by: str, only: tuple[int, ...], output: Path | None, as
             file,
             by=int(by) if by.isdigit() else by,
             only=only or None,
+            order_by=order_by,
             picture=output,
             read=as_read_options(options),
             tolerance=options["tolerance"],
@@ -76,9 +97,12 @@ def describe(summary: dict[str, Any]) -> str:
 
     tolerance = f"kept at {summary['tolerance']:.3g}"
     head = f"{'order':20}{'best tenth':>12}{'best half':>12}{'area, 0..1':>12}{tolerance:>14}"
+    ordered = summary["cold"] is not None
+    how = "windows of time, each by a model of what came before" if ordered else "folds, each by a model of the others"
     lines = [
-        f"{summary['entries']:,} entries predicted in {summary['folds']} folds, each by a model of the others; "
-        f"{summary['loss']} {summary['error']:.4g}.",
+        f"{summary['entries']:,} entries predicted in {summary['folds']} {how}; {summary['loss']} "
+        f"{summary['error']:.4g}.",
+        *(describe_cold(summary) if ordered else ()),
         "",
         head,
     ]
@@ -99,11 +123,23 @@ def describe(summary: dict[str, Any]) -> str:
     for fold in summary["promises"]:
         error = "none" if fold["error"] is None else f"{fold['error']:.4g}"
         promise = f"{summary['tolerance']:.4g} promised" if fold["promised"] else "nothing promised"
+        about = " of the cells filled" if fold["promised"] else ""
         lines.append(
-            f"Fold {fold['fold']}: {promise}{' of the cells filled' if fold['promised'] else ''}; of the cells held "
-            f"out {fold['kept']:.1%} kept, {summary['loss']} {error}."
+            f"{'Window' if ordered else 'Fold'} {fold['fold']}: {promise}{about}; of the cells held out "
+            f"{fold['kept']:.1%} kept, {summary['loss']} {error}."
         )
     return "\n".join([*lines, "", *describe_ways(summary["ways"])])
+
+
+def describe_cold(summary: dict[str, Any]) -> list[str]:
+    """A line on entries held out whose row or column was not seen before."""
+    cold = summary["cold"]
+    if not cold["entries"]:
+        return ["Every row and column held out was seen before."]
+    return [
+        f"Apart from these, {cold['entries']:,} entries are of rows or columns never seen before: {summary['loss']} "
+        f"{cold['error']:.4g}, {cold['kept']:.1%} of them kept."
+    ]
 
 
 def describe_ways(ways: list[dict[str, Any]]) -> list[str]:

@@ -14,17 +14,19 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from surefill.cli.options import PATH, reading_options, seed_option, typed_delimiter
+from surefill.cli.options import PATH, ColumnName, reading_options, seed_option, skipped, typed_delimiter
 from surefill.cli.progress import Interrupted, Interruption, ProgressBars
 from surefill.cli.stream_output import ScoresWriter, check_output, open_writer
 from surefill.errors import InputError
 
 if TYPE_CHECKING:
-    from surefill.io.records import Place, RecordReader
+    from surefill.io.records import Place, RecordReader, SortedRecords
     from surefill.stream.stream_metrics import StreamMetrics
     from surefill.stream.streaming_completer import StreamingCompleter
 
-CHECKPOINTED_OPTIONS = ("row", "col", "value", "delimiter", "header", "bounds", "rank", "seed")
+CHECKPOINTED_OPTIONS = (
+    "row", "col", "value", "delimiter", "header", "bounds", "skip_missing", "decimal", "order_by", "rank", "seed",
+)  # fmt: skip
 """Options that change the result, so that a run can only be resumed with the same ones."""
 
 
@@ -43,6 +45,12 @@ CHECKPOINTED_OPTIONS = ("row", "col", "value", "delimiter", "header", "bounds", 
 )
 @click.option("--rolling", is_flag=True, help="Print a line with the error of the last so many observations.")
 @reading_options(bounds="learnt", tables=False)
+@click.option(
+    "--order-by",
+    type=ColumnName(),
+    help="Column of times (numbers, ISO dates or date-times): learn the observations of a file in this order, held in "
+    "memory; standard input comes in its own order.",
+)
 @click.option("--rank", type=click.IntRange(min=1), default=10, show_default=True, help="Factors of the completion.")
 @seed_option
 @click.option("--json", "as_json", is_flag=True, help="Print the summary, and the lines of --rolling, as JSON.")
@@ -64,6 +72,7 @@ def stream(file: Path, output: Path | None, checkpoint: Path | None, as_json: bo
       surefill stream ratings.csv -o scored.csv --bounds 1 5
       surefill stream ratings.csv --checkpoint state.surefill --every 50000
       surefill stream ratings.dat.gz --no-header --rolling --json
+      surefill stream ratings.csv --order-by timestamp
       tail -n +1 -f events.jsonl | surefill stream - -o - --row user --col item --value stars
     """
     from surefill.io.files import check_folder
@@ -71,6 +80,8 @@ def stream(file: Path, output: Path | None, checkpoint: Path | None, as_json: bo
     suffix = check_output(output, checkpoint is not None)
     if checkpoint is not None:
         check_folder(checkpoint)
+    if options["order_by"] is not None and str(file) == "-":
+        raise InputError("standard input is learnt as it comes and cannot be sorted; --order-by needs a file.")
     given = [path.resolve() for path in (file, output, checkpoint) if path is not None and str(path) != "-"]
     if len(set(given)) < len(given):
         raise InputError("FILE, --output and --checkpoint must be different files, or one would overwrite another.")
@@ -101,15 +112,17 @@ def _input(file: Path) -> Iterator[IO[bytes]]:
         yield source  # type: ignore[misc]
 
 
-def _reader(source: IO[bytes], name: str, options: dict[str, Any]) -> RecordReader:
-    from surefill.io.records import RecordReader
+def _reader(source: IO[bytes], name: str, options: dict[str, Any]) -> RecordReader | SortedRecords:
+    from surefill.io.records import RecordReader, SortedRecords
 
     choice = {axis: options[axis] for axis in ("row", "col", "value")}
-    return RecordReader(source, name, choice, typed_delimiter(options), options["header"], options["bounds"])
+    named = {each: options[each] for each in ("header", "bounds", "decimal", "skip_missing", "order_by")}
+    reader = RecordReader(source, name, choice, typed_delimiter(options), **named)
+    return reader if options["order_by"] is None else SortedRecords(reader)
 
 
 def _start_or_resume(
-    checkpoint: Path | None, reader: RecordReader, options: dict[str, Any], output: Path | None
+    checkpoint: Path | None, reader: RecordReader | SortedRecords, options: dict[str, Any], output: Path | None
 ) -> tuple[StreamRun, int]:
     """A run from the beginning, or from the checkpoint, and how many bytes of the output are kept."""
     from surefill.io.records import Place
@@ -124,7 +137,7 @@ def _start_or_resume(
     model, note = StreamingCompleter.load_with_note(checkpoint)
     if note is None:
         raise InputError(f"{checkpoint} was not written by surefill stream; give another file name.")
-    differing = [name for name in chosen if note["chosen"][name] != chosen[name]]
+    differing = [name for name in chosen if note["chosen"].get(name) != chosen[name]]
     if differing:
         what = "another input" if differing[0] == "first_line" else f"another {differing[0]}"
         raise InputError(f"{checkpoint} was made with {what}; give the same again, or another checkpoint.")
@@ -154,7 +167,7 @@ class StreamRun:
 
     def learn_all(
         self,
-        reader: RecordReader,
+        reader: RecordReader | SortedRecords,
         out: ScoresWriter,
         interruption: Interruption,
         bars: ProgressBars,
@@ -187,13 +200,15 @@ class StreamRun:
             note = {"chosen": self.chosen, "place": tuple(self.place), "length": out.length()}
             self.model.save(self.checkpoint, note | {"reported": self.reported.state()})
 
-    def summary(self, reader: RecordReader, output: Path | None, seconds: float) -> dict[str, Any]:
+    def summary(self, reader: RecordReader | SortedRecords, output: Path | None, seconds: float) -> dict[str, Any]:
         """What was learnt and how well it was predicted, for machines."""
         metrics, learnt = self.model.metrics, self.model.n_observed - self.learnt_before
         return {
             "columns_read": list(reader.columns),
+            "order_by": self.chosen["order_by"],
             "observations": self.model.n_observed,
             "learnt_in_this_run": learnt,
+            "skipped_lines": 0 if self.place is None else self.place.skipped,
             "rows": self.model.shape[0],
             "columns": self.model.shape[1],
             "range": list(self.model.range) if self.model.n_observed else None,
@@ -229,6 +244,10 @@ def describe(summary: dict[str, Any]) -> str:
         f"{summary['columns']:,} columns{earlier}. "
         f"Rows are {row}, columns {column}, values {value}.",
     ]
+    if summary["skipped_lines"]:
+        lines.append(skipped(summary["skipped_lines"]))
+    if summary["order_by"] is not None:
+        lines.append(f"They were learnt in the order of {summary['order_by']}.")
     if summary["rmse"] is not None:
         lines.append(f"Predicted before learning, with a root mean squared error of {summary['rmse']:.4f}:")
         lines += [

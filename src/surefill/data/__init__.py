@@ -4,7 +4,17 @@ from surefill.data.bounds import BoundsSource
 from surefill.data.entries import Entries
 from surefill.data.groups import Groups
 from surefill.data.observations import Observations
-from surefill.data.splits import split_entries, split_folds, split_rows
+from surefill.data.splits import split_entries, split_folds, split_rows, split_times
 from surefill.data.units import UnitMap
 
-__all__ = ["BoundsSource", "Entries", "Groups", "Observations", "UnitMap", "split_entries", "split_folds", "split_rows"]
+__all__ = [
+    "BoundsSource",
+    "Entries",
+    "Groups",
+    "Observations",
+    "UnitMap",
+    "split_entries",
+    "split_folds",
+    "split_rows",
+    "split_times",
+]

@@ -1,10 +1,11 @@
-"""Ways to hold observations out: at random, in folds, or whole rows at a time."""
+"""Ways to hold observations out: at random, in folds, whole rows at a time, or what comes later."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from surefill.arrays import Indices
 from surefill.data.observations import Observations
@@ -77,3 +78,43 @@ def split_rows(
     chosen = np.random.default_rng(random_state).choice(present, size, replace=False)
     mask = np.isin(observations.rows, chosen)
     return observations.select(~mask), observations.select(mask)
+
+
+def split_times(
+    observations: Observations, times: ArrayLike, n_windows: int = 5
+) -> Iterator[tuple[Observations, Observations]]:
+    """(past, future) for each of ``n_windows`` expanding windows of time: train on the past, test on what came next.
+
+    The cells in order of time are cut into n_windows + 1 blocks of about equal size. The k-th pair holds out the
+    block after the first k, and what came before it is the past; later blocks are not used. Cells of one time are never
+    parted.
+
+    Parameters
+    ----------
+    times : when each cell was observed, in numbers or dates that numpy can sort.
+
+    Examples
+    --------
+    >>> import surefill as sf
+    >>> seen = sf.Observations([0, 0, 1, 1], [0, 1, 0, 1], [1.0, 2.0, 3.0, 4.0])
+    >>> [(past.values.tolist(), future.values.tolist()) for past, future in sf.data.split_times(seen, [9, 3, 7, 8], 3)]
+    [([2.0], [3.0]), ([2.0, 3.0], [4.0]), ([2.0, 3.0, 4.0], [1.0])]
+    """
+    block = time_blocks(times, n_windows)
+    if len(block) != len(observations):
+        raise InputError(f"times must have one item for each of the {len(observations)} cells; there are {len(block)}.")
+    for k in range(1, n_windows + 1):
+        yield observations.select(block < k), observations.select(block == k)
+
+
+def time_blocks(times: ArrayLike, n_windows: int) -> Indices:
+    """The block of each time, from 0 to n_windows: about equally many in each, equal times in one."""
+    when = np.asarray(times)
+    first_of_its_time = np.searchsorted(np.sort(when), when)
+    block = first_of_its_time * (n_windows + 1) // max(1, len(when))
+    if n_windows < 1 or len(np.unique(block)) <= n_windows:
+        raise InputError(
+            f"{len(np.unique(when))} different times cannot be cut into {n_windows + 1} blocks of about equal size, "
+            f"one to begin with and one for each of {n_windows} windows; ask for fewer."
+        )
+    return block

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from surefill import metrics
-from surefill.arrays import Array
+from surefill.arrays import Array, Indices
 from surefill.completion import BayesianFactorModel, FactorModel
 from surefill.confidence.posterior import PosteriorConfidence
 from surefill.data import Observations
@@ -31,6 +31,12 @@ LEVEL = 0.9
 CANDIDATES = 50_000
 """Cells drawn to compare what is kept of those that were not observed: the error of a share is below half a percent."""
 
+ORDERS = ("risk", "confidence", "interval", "variance", "ensemble", "leverage", "counts")
+"""Ways to rank entries, described in :class:`Evaluation`."""
+
+COLUMNS = ("losses", "values", "low", "high", *ORDERS)
+"""What is known of each entry held out."""
+
 ENSEMBLE = 5
 """Members of the ensemble whose variance is one of the orders: five is the usual small ensemble."""
 
@@ -44,6 +50,20 @@ class FoldOutcome:
     kept: float
     error: float | None
     ways: tuple[Way, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class ColdEntries:
+    """Entries held out whose row or column has none in the past (a cold start): their losses, and which were kept."""
+
+    losses: Array
+    kept: NDArray[np.bool_]
+
+    def summary(self) -> dict[str, Any]:
+        """Plain numbers, ready for JSON."""
+        n = len(self.losses)
+        error, kept = (float(each.mean()) if n else None for each in (self.losses, self.kept))
+        return {"entries": n, "error": error, "kept": kept}
 
 
 @dataclass(frozen=True)
@@ -65,6 +85,7 @@ class Evaluation:
     models, each fitted on a resampled four fifths of the cells; ``leverage`` the part of a factor model's prior
     variance that its row and column leave; ``counts`` the product of cells seen in the row and the column. Where the
     loss is a chance, intervals all have one width but for the bounds: a chance does not say how large errors are.
+    ``cold`` are entries apart from these where folds are in order of time, and None where they are not.
     """
 
     loss: Loss
@@ -75,6 +96,7 @@ class Evaluation:
     low: Array
     high: Array
     outcomes: tuple[FoldOutcome, ...]
+    cold: ColdEntries | None = None
 
     def summary(self) -> dict[str, Any]:
         """Plain numbers, ready for JSON."""
@@ -98,6 +120,7 @@ class Evaluation:
                 for each in self.outcomes
             ],
             "ways": self._ways(),
+            "cold": None if self.cold is None else self.cold.summary(),
         }
 
     def _ways(self) -> list[dict[str, Any]]:
@@ -121,6 +144,7 @@ def evaluate_folds(
     folds: ArrayLike,
     *,
     only: Sequence[int] | None = None,
+    ordered: bool = False,
     tolerance: float | None = None,
     delta: float = 0.05,
     confidence: Any = "auto",
@@ -132,12 +156,15 @@ def evaluate_folds(
 ) -> Evaluation:
     """Hold out each fold in turn, or those named in ``only``, and fit on the others; ``folds`` has one per cell.
 
-    The other parameters are those of :class:`PartialCompleter`.
+    Where folds are ``ordered`` in time, fit on those before it instead; the first is then never held out, and held-out
+    entries whose row or column does not come before are put apart. The other parameters are those of
+    :class:`PartialCompleter`.
     """
     fold = np.asarray(folds)
     present = np.unique(fold)
     if len(present) < 2:
         raise InputError(f"all cells are in fold {present[0]}; at least 2 folds are needed to hold one out.")
+    present = present[1:] if ordered else present
     wanted = present if only is None else np.unique(np.asarray(only))
     unknown = wanted[~np.isin(wanted, present)]
     if unknown.size:
@@ -154,23 +181,56 @@ def evaluate_folds(
         progress=progress,
     )
     with using_jobs(n_jobs):
-        parts = [_one_fold(completer, bounded, fold == k, int(k)) for k in wanted]
-    columns = {name: np.concatenate([part[name] for part, _ in parts]) for name in parts[0][0]}
+        parts = [_one_fold(completer, bounded, fold, int(k), ordered) for k in wanted]
+    columns = {name: np.concatenate([part[name] for part, *_ in parts]) for name in parts[0][0]}
     losses, values, low, high = (columns.pop(name) for name in ("losses", "values", "low", "high"))
-    return Evaluation(measure, target, losses, columns, values, low, high, tuple(outcome for _, outcome in parts))
+    if not len(losses):
+        raise InputError("every entry held out is of a row or column without any before it: none can be ranked.")
+    apart = [cold for *_, cold in parts]
+    cold = ColdEntries(*(np.concatenate(each) for each in zip(*((c.losses, c.kept) for c in apart), strict=True)))
+    outcomes = tuple(outcome for _, outcome, _ in parts)
+    return Evaluation(measure, target, losses, columns, values, low, high, outcomes, cold if ordered else None)
 
 
 def _one_fold(
-    completer: PartialCompleter, observations: Observations, held: NDArray[np.bool_], fold: int
-) -> tuple[dict[str, Array], FoldOutcome]:
-    train, test = observations.select(~held), observations.select(held)
+    completer: PartialCompleter, observations: Observations, folds: NDArray[Any], fold: int, ordered: bool
+) -> tuple[dict[str, Array], FoldOutcome, ColdEntries]:
+    train = observations.select(folds < fold if ordered else folds != fold)
+    held_out = observations.select(folds == fold)
     completer.fit(train)
-    i, j = test.rows, test.cols
+    is_cold = _is_cold(train, held_out) if ordered else np.zeros(len(held_out), dtype=bool)
+    cold = _cold_entries(completer, held_out, is_cold)
+    columns, outcome = _warm_entries(completer, train, held_out, np.flatnonzero(~is_cold), fold)
+    return columns, outcome, cold
+
+
+def _is_cold(train: Observations, held_out: Observations) -> NDArray[np.bool_]:
+    """Which of the entries held out are of a row or a column that has none to learn from."""
+    m, n = train.shape
+    rows, cols = np.bincount(train.rows, minlength=m), np.bincount(train.cols, minlength=n)
+    return np.asarray((rows[held_out.rows] == 0) | (cols[held_out.cols] == 0))
+
+
+def _cold_entries(completer: PartialCompleter, held_out: Observations, is_cold: NDArray[np.bool_]) -> ColdEntries:
+    if not is_cold.any():
+        return ColdEntries(np.empty(0), np.empty(0, dtype=bool))
+    test = held_out.select(is_cold)
+    answer = completer.result_.answer(test.rows, test.cols)
+    return ColdEntries(completer.loss.at(test, answer.value), answer.keep)
+
+
+def _warm_entries(
+    completer: PartialCompleter, train: Observations, held_out: Observations, which: Indices, fold: int
+) -> tuple[dict[str, Array], FoldOutcome]:
+    i, j = held_out.rows[which], held_out.cols[which]
     result = completer.result_
+    promised, ways = result.guarantee.promised, _ways(result, train, i, j)
+    if not len(which):
+        return dict.fromkeys(COLUMNS, np.empty(0)), FoldOutcome(fold, promised, 0.0, None, ways)
+    test = held_out.select(which)
     answer, (low, high) = result.answer(i, j), result.interval_at(i, j, LEVEL)
     losses, kept = completer.loss.at(test, answer.value), answer.keep
     error = float(losses[kept].mean()) if kept.any() else None
-    promised, ways = result.guarantee.promised, _ways(result, train, i, j)
     outcome = FoldOutcome(fold, promised, float(kept.mean()), error, ways)
     columns = {"losses": losses, "values": test.values, "low": low, "high": high}
     columns |= {"risk": answer.risk, "confidence": -answer.confidence, "interval": high - low}

@@ -18,10 +18,15 @@ from surefill.errors import InputError
 from surefill.io.delimited import TextFile
 from surefill.io.long_tables import PresentValues, check_bounds
 from surefill.io.readers import choose_columns
+from surefill.io.times import parse_times
 from surefill.kernels.decimal_spans import MISSING
 
 CHUNK = 1 << 18
 """Bytes read at a time: thousands of lines, which amortises a call, and little memory."""
+
+
+LINES_AT_ONCE = 1 << 20
+"""Lines read at a time where all are wanted."""
 
 
 class Place(NamedTuple):
@@ -158,6 +163,43 @@ class RecordReader:
         if not low <= value <= high:
             raise InputError(f"{where}: the value {value:g} is outside the bounds ({low:g}, {high:g}).")
         return str(row), str(col), float(value)
+
+
+class SortedRecords:
+    """The records of a file in order of time, which :class:`RecordReader` gives in the order of the file.
+
+    All of them are held in memory. Records of the same time keep the order of the file. A place in them says how many
+    were given out.
+    """
+
+    def __init__(self, reader: RecordReader) -> None:
+        self.name, self.columns, self.first_line = reader.name, reader.columns, reader.first_line
+        pieces = list(reader.pieces(lambda: LINES_AT_ONCE))
+        self._skipped = pieces[-1].place.skipped if pieces else 0
+        rows, cols, values, times = (
+            np.concatenate([getattr(piece, name) for piece in pieces]) for name in ("rows", "cols", "values", "times")
+        )
+        texts, codes = np.unique(times, return_inverse=True)
+        try:
+            order = np.argsort(parse_times(texts.tolist(), str(reader.order_name))[codes], kind="stable")
+        except InputError as error:
+            raise InputError(f"{self.name}: {error}") from None
+        self._rows, self._cols, self._values = rows[order], cols[order], values[order]
+        self._given = 0
+
+    def resume(self, place: Place) -> None:
+        """Go on after ``place``."""
+        if place.records > len(self._values):
+            raise InputError(f"{self.name} is shorter than, or differs from, what was read before the checkpoint.")
+        self._given = place.records
+
+    def pieces(self, limit: Callable[[], int]) -> Iterator[Records]:
+        """Records from here to the last, at most ``limit()`` at a time."""
+        while self._given < len(self._values):
+            part = slice(self._given, self._given + limit())
+            self._given = min(part.stop, len(self._values))
+            place = Place(records=self._given, skipped=self._skipped)
+            yield Records(self._rows[part], self._cols[part], self._values[part], place)
 
 
 def _no_records(skipped: int) -> Records:

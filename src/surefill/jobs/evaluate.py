@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from surefill.arrays import Indices
+from surefill.arrays import Array, Indices
 from surefill.data import Observations
-from surefill.data.splits import fold_numbers
+from surefill.data.splits import fold_numbers, time_blocks
 from surefill.errors import InputError
 from surefill.estimators.evaluation import Evaluation, evaluate_folds
 from surefill.io import ReadOptions
-from surefill.jobs.stages import about, read_file
+from surefill.io.readers import read_ordered
+from surefill.jobs.stages import about, read_file, stage
 from surefill.loop import ProgressCallback
 from surefill.report import check_picture_target, draw_risk_coverage
 
@@ -37,6 +38,7 @@ def evaluate_file(
     *,
     by: int | str = 5,
     only: Sequence[int] | None = None,
+    order_by: str | int | None = None,
     picture: str | Path | None = None,
     read: ReadOptions | None = None,
     tolerance: float | None = None,
@@ -52,6 +54,9 @@ def evaluate_file(
     ----------
     by : the number of random folds, or the column that says which fold a line is in, in whole numbers.
     only : folds to hold out; all where None.
+    order_by : a column of times (numbers, ISO dates or date-times). The folds are then ``by`` expanding windows: the
+        cells in order of time are cut into ``by`` + 1 blocks, and block k = 1, 2, ... is predicted from those before
+        it, see :func:`surefill.data.split_times`. A cell that was drawn more than once counts when it was last.
     picture : where to draw risk-coverage curves as well.
     read, tolerance, delta, confidence, loss, random_state, progress : as in :func:`complete_file`.
 
@@ -72,13 +77,19 @@ def evaluate_file(
     if picture is not None:
         check_picture_target(picture)
     source, options = Path(file), read or ReadOptions()
-    observations = read_file(source, options, progress)
-    folds = _folds(source, observations, by, options, random_state)
+    if order_by is None:
+        observations = read_file(source, options, progress)
+        folds = _folds(source, observations, by, options, random_state)
+    else:
+        with stage("reading", progress):
+            observations, times = read_ordered(source, options, order_by)
+        folds = _windows(source, times, by)
     with about(source):
         found = evaluate_folds(
             observations,
             folds,
             only=only,
+            ordered=order_by is not None,
             tolerance=tolerance,
             delta=delta,
             confidence=confidence,
@@ -92,6 +103,14 @@ def evaluate_file(
     return found
 
 
+def _windows(file: Path, times: Array, by: int | str) -> Indices:
+    """The block of time of each observed cell."""
+    if not isinstance(by, int) or by < 1:
+        raise InputError(f"{file}: in order of time, by must be the number of windows; got {by!r}.")
+    with about(file):
+        return time_blocks(times, by)
+
+
 def _folds(file: Path, observations: Observations, by: int | str, options: ReadOptions, random_state: int) -> Indices:
     """The fold of each observed cell: drawn at random for a number, read from the file for a column."""
     n = len(observations)
@@ -99,6 +118,8 @@ def _folds(file: Path, observations: Observations, by: int | str, options: ReadO
         if not 2 <= by <= n:
             raise InputError(f"{file}: by must be from 2 to {n} folds, or the name of a column; got {by}.")
         return fold_numbers(n, by, random_state)
+    if options.wide:
+        raise InputError(f"{file}: a wide table has no column of folds; by must be their number; got {by!r}.")
     try:
         fold = replace(options, value=by, bounds=None).read(file)
     except InputError as error:
