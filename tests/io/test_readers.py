@@ -248,6 +248,15 @@ def test_unusable_bounds(file):
         read_observations(file("1,2,3\n"), bounds=(5, 1))
 
 
+def test_at_most_a_few_names_are_quoted(file):
+    many = ",".join(f"c{k}" for k in range(500))
+    for options in ({"row": "user"}, {"value": "c1", "row": "c2", "col": "c2"}, {"value": "c7"}):
+        with pytest.raises(InputError) as caught:
+            read_observations(file(f"{many}\n" + ",".join(["x"] * 500)), **options)
+        assert "c4 and 495 more" in str(caught.value)
+        assert "c5," not in str(caught.value)
+
+
 def test_missing_files_and_folders(tmp_path):
     with pytest.raises(InputError, match=f"^{tmp_path}/none.csv does not exist; a file with one observation"):
         read_observations(tmp_path / "none.csv")

@@ -155,7 +155,7 @@ def encoded_columns(table: Any, columns: tuple[str, str, str], source: str, skip
 
 def _missing(values: nw.Series[Any]) -> NDArray[np.bool_]:
     """Which values are null or NaN."""
-    missing = np.asarray(values.is_null().to_numpy(), dtype=bool)
+    missing = np.array(values.is_null().to_numpy(), dtype=bool)
     if values.dtype.is_float():
         missing |= np.isnan(values.cast(nw.Float64).to_numpy())
     return missing

@@ -160,12 +160,13 @@ class TextFile:
             status = _scan(self._text, self._begin, delimiter, room=RECORDS_TO_GUESS_FROM).status
             return fields >= 3, status == tokenizer.COMPLETE, min(fields, 3)
 
-        def more_fields(delimiter: tuple[int, int]) -> int:
-            return _scan(self._text, self._begin, delimiter, room=1).fields
-
         best = max(map(_delimiter_bytes, DELIMITERS), key=fitness)
-        if best == COMMA and fitness(SEMICOLON) == fitness(COMMA):
-            return max(COMMA, SEMICOLON, key=more_fields)  # commas may be decimal signs, and semicolons lie in a field
+        if best == COMMA and fitness(SEMICOLON) == fitness(COMMA) == (True, True, 3):
+            # Commas may be decimal signs, and semicolons part of a field: a wrong guess would give wrong numbers.
+            raise InputError(
+                f"{self.path}: either commas or semicolons may separate fields; say which with delimiter (--delimiter "
+                "on the command line)."
+            )
         return best
 
     def _first_record(self) -> list[str]:
