@@ -4,6 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from surefill.data import Groups, Observations, UnitMap, split_entries, split_folds, split_rows
+from surefill.datasets import make_low_rank
 from surefill.errors import InputError
 
 draws = st.lists(
@@ -251,3 +252,14 @@ def test_equal_values_leave_the_range_unknown_until_bounds_are_given():
     with pytest.raises(InputError, match=r"all 2 observed values equal 3.*give bounds"):
         _ = Observations([0, 1], [0, 1], [3.0, 3.0]).unit
     assert Observations([0, 1], [0, 1], [3.0, 3.0], bounds=(1, 5)).unit == UnitMap(1, 5)
+
+
+def test_cells_of_whole_rows_are_found_as_one_by_one():
+    seen = make_low_rank((12, 9), rank=1, n_draws=30, random_state=2).observations
+    rows = np.array([11, 0, 5, 5])
+    cols = np.arange(9)
+    expected = seen.find(np.repeat(rows, 9), np.tile(cols, 4)).reshape(4, 9)
+    np.testing.assert_array_equal(seen.find_in_rows(rows), expected)
+    nothing = Observations([0], [1], [2.0], (3, 4)).find_in_rows(np.array([1, 2]))
+    assert nothing.shape == (2, 4)
+    assert (nothing == -1).all()

@@ -212,6 +212,17 @@ class Observations:
         position = self._cells.locate(self._keys(rows, cols))
         return np.where(position >= 0, self._cells.order[position] if len(self) else -1, -1)
 
+    def find_in_rows(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Index of the observation of every cell of these rows, len(rows) x n, -1 where it was not seen."""
+        found = np.full((len(rows), self.shape[1]), -1)
+        groups, at = self.by_row, self.by_row.locate(rows)
+        known = np.flatnonzero(at >= 0)
+        first, size = groups.starts[at[known]], groups.sizes[at[known]]
+        within = np.arange(size.sum()) - np.repeat(np.cumsum(size) - size, size)
+        entries = groups.order[np.repeat(first, size) + within]
+        found[np.repeat(known, size), self.cols[entries]] = entries
+        return found
+
     def select(self, which: ArrayLike) -> Self:
         """The observations at ``which`` (a mask or positions), in the same matrix with the same labels and bounds.
 

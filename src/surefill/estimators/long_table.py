@@ -13,12 +13,14 @@ from surefill.data import Observations
 from surefill.errors import InputError, invalid_parameter, is_number
 from surefill.estimators.partial_completer import PartialCompleter
 from surefill.estimators.result import Answer
+from surefill.parallel import current_map
 
 Entries = Literal["kept", "missing", "all"]
 Columns = dict[str, NDArray[Any]]
 
-BLOCK_CELLS = 1 << 18
-"""Cells per block of the table: a few tens of megabytes with all columns."""
+BLOCK_CELLS, TILE_CELLS = 1 << 19, 1 << 16
+"""Cells per block of the table, a few tens of megabytes with all columns, and per piece of it that one core computes:
+half a megabyte for each array on the way stays in its cache."""
 
 MOST_CELLS = 10**11
 """Cells beyond which listing a table is refused: it would take days and terabytes."""
@@ -81,16 +83,19 @@ def iterate_cells(
     count = m if rows is None else len(rows)
     if count * n > MOST_CELLS:
         raise InputError(f"a table of {count} x {n} cells is too long to list; ask predict about the entries you need.")
+    every = np.arange(m) if rows is None else rows
     for part in row_blocks(count, n, BLOCK_CELLS):
-        listed = np.arange(part.start, part.stop) if rows is None else rows[part]
-        yield listed, _block(completer, listed, entries, level)
+        listed = every[part]
+        tiles = [listed[tile] for tile in row_blocks(len(listed), n, TILE_CELLS)]
+        found = current_map().map(lambda tile: _block(completer, tile, entries, level), tiles)
+        yield listed, {name: np.concatenate([block[name] for block in found]) for name in found[0]}
 
 
 def _block(completer: PartialCompleter, listed: Indices, entries: Entries, level: float | None) -> Columns:
     observations, result = completer.observations_, completer.result_
     n = observations.shape[1]
     grid = result.answer_block(listed, np.arange(n))
-    position = observations.find(np.repeat(listed, n), np.tile(np.arange(n), len(listed)))
+    position = observations.find_in_rows(listed).ravel()
     observed, keep = position >= 0, grid.keep.ravel()
     wanted = {"kept": observed | keep, "missing": ~observed, "all": np.full(len(keep), True)}[entries]
     cells = np.flatnonzero(wanted)
