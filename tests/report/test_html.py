@@ -481,6 +481,8 @@ def test_what_keeps_nothing_says_so(nothing_kept):
     text = "".join(Page(render_report(nothing_kept)).words)
     assert contents.selection.sentence in text
     assert "Nothing is kept at the tolerance asked for" in text
+    (layer,) = [tag for tag in Page(render_report(nothing_kept)).named("input") if "checked" in tag]
+    assert layer["value"] == "confidence"
 
 
 def test_the_smallest_matrix_has_a_report():

@@ -119,6 +119,11 @@ class ReportContents:
         """The set kept at the tolerance asked for."""
         return self.outcome.selection
 
+    @property
+    def opens_on(self) -> str:
+        """The layer of the map shown first: what is kept, or confidence where that is nothing."""
+        return "confidence" if self.selection.empty else "kept"
+
     def filled(self, outcome: ToleranceOutcome) -> str:
         """How many cells are filled, or about how many where that was found on a sample."""
         return counted(outcome.filled_share * self.n_missing, self.exact)

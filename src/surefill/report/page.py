@@ -37,7 +37,7 @@ from surefill.report.summary_tables import (
 
 SUFFIXES = (".html", ".htm")
 
-LAYERS_SHOWN = {"kept": "Kept", "confidence": "Confidence", "risk": "", "observed": "Observed"}
+LAYERS_SHOWN = ("kept", "confidence", "risk", "observed")
 """Layers of the map to choose from, in this order; the value is told for the square under the pointer."""
 
 
@@ -105,6 +105,7 @@ def render(contents: ReportContents, title: str, command: str) -> str:
 def _words(contents: ReportContents) -> dict[str, str]:
     """What is text, to be escaped."""
     selection, outcome, heat_map = contents.selection, contents.outcome, contents.heat_map
+    low, high = _ends(contents)
     return {
         "lead": sentences.lead(contents),
         "tolerance": number(selection.tolerance),
@@ -122,10 +123,12 @@ def _words(contents: ReportContents) -> dict[str, str]:
         "chosen": sentences.chosen(contents),
         "settled": sentences.SETTLED,
         "map_words": sentences.map_words(heat_map),
-        "map_note": sentences.kept_note(contents, outcome),
-        "map_low": "not kept" if heat_map.single else "0%",
-        "map_high": "kept" if heat_map.single else "100%",
-        "map_alt": "What is kept of every part of the matrix; the tables below name its most and least trusted lines.",
+        "map_note": sentences.opening_note(contents),
+        "scale_class": " ends" if heat_map.single and contents.opens_on == "kept" else "",
+        "map_low": low,
+        "map_high": high,
+        "map_alt": f"{contents.opens_on.capitalize()} of every part of the matrix; the tables below name its most and "
+        "least trusted lines.",
         "axes": sentences.axes_words(contents),
         "example_words": sentences.example_words(contents),
         "count_words": sentences.count_words(contents),
@@ -138,14 +141,24 @@ def _words(contents: ReportContents) -> dict[str, str]:
     }
 
 
+def _ends(contents: ReportContents) -> tuple[str, str]:
+    """What the first and the last colour of the map stand for as the page opens."""
+    if contents.opens_on == "confidence":
+        return "0.00", "1.00"
+    return ("not kept", "kept") if contents.heat_map.single else ("0%", "100%")
+
+
 def _drawn(contents: ReportContents) -> dict[str, str]:
     """Drawings, the picture of the matrix, and what the script needs to change them."""
     scale = scale_of(contents.outcomes, contents.selection.tolerance, contents.overall_error)
+    heat_map = contents.heat_map
+    kept = contents.opens_on == "kept"
+    levels = heat_map.kept_levels(contents.asked) if kept else heat_map.layers[contents.opens_on].levels
     return {
         "curve": draw_curve(scale, contents.outcome, contents.overall_error),
         "missing": draw_missing(contents),
         "decile_chart": draw_deciles(contents.deciles, contents.selection.loss),
-        "map_png": as_base64(as_png(contents.heat_map.kept_levels(contents.asked))),
+        "map_png": as_base64(as_png(levels)),
         "layers": _layer_choices(contents),
         "scale": _colour_scale(),
         "data": script_json(script_data(contents, scale)),
@@ -178,9 +191,9 @@ def _hash(text: str) -> str:
 def _layer_choices(contents: ReportContents) -> str:
     layers = contents.heat_map.layers
     return "".join(
-        f'<label><input type="radio" name="layer" value="{name}"{" checked" if name == "kept" else ""}>'
-        f"{escaped(title or layers[name].title)}</label>"
-        for name, title in LAYERS_SHOWN.items()
+        f'<label><input type="radio" name="layer" value="{name}"{" checked" if name == contents.opens_on else ""}>'
+        f"{escaped('Kept' if name == 'kept' else layers[name].title)}</label>"
+        for name in LAYERS_SHOWN
     )
 
 

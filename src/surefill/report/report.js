@@ -120,6 +120,7 @@
     }
     bitmap.getContext("2d").putImageData(image, 0, 0);
     const ends = map.single && (layer === "kept" || layer === "observed");
+    at("scale").classList.toggle("ends", ends);
     [0, 64, 128, 191, 255].forEach((level, k) => {
       at(`scale-${k}`).textContent = ends && level % 255 ? "" : written(layer, level);
     });

@@ -147,6 +147,13 @@ def kept_note(contents: ReportContents, outcome: ToleranceOutcome) -> str:
     return f"{what} at tolerance {tolerance}."
 
 
+def opening_note(contents: ReportContents) -> str:
+    """What the colours of the map mean as the page opens."""
+    if contents.opens_on == "kept":
+        return kept_note(contents, contents.outcome)
+    return map_notes(contents)[contents.opens_on]
+
+
 def map_notes(contents: ReportContents) -> dict[str, str]:
     """What the colours of each other layer mean."""
     return {
