@@ -19,7 +19,7 @@ extensions = [
     "sphinx.ext.autodoc",
     "public_names",
     "plain_docstrings",
-    "command_help",
+    "command_reference",
 ]
 nitpicky = True
 nitpick_ignore_regex = [

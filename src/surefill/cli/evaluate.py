@@ -10,10 +10,11 @@ import click
 
 from surefill.cli.options import PATH, ColumnName, as_read_options, promise_options, reading_options, seed_option
 from surefill.cli.progress import ProgressBars
+from surefill.cli.sections import SectionedCommand
 from surefill.registry import AUTO, CONFIDENCES
 
 
-@click.command(short_help="Compare ways to rank errors on your own data.")
+@click.command(cls=SectionedCommand, short_help="Compare ways to rank errors on your own data.")
 @click.argument("file", type=PATH)
 @click.option(
     "--by",

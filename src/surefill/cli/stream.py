@@ -16,6 +16,7 @@ import click
 
 from surefill.cli.options import PATH, ColumnName, reading_options, seed_option, skipped, typed_delimiter
 from surefill.cli.progress import Interrupted, Interruption, ProgressBars
+from surefill.cli.sections import SectionedCommand
 from surefill.cli.stream_output import ScoresWriter, check_output, open_writer
 from surefill.errors import InputError
 
@@ -30,7 +31,7 @@ CHECKPOINTED_OPTIONS = (
 """Options that change the result, so that a run can only be resumed with the same ones."""
 
 
-@click.command(short_help="Predict and learn a stream of observations, one after the other.")
+@click.command(cls=SectionedCommand, short_help="Predict and learn a stream of observations, one after the other.")
 @click.argument("file", type=PATH)
 @click.option(
     "-o", "--output", type=PATH, help="Where to write predictions: .csv, .tsv, .jsonl, or - for csv to a pipe."
