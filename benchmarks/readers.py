@@ -1,4 +1,4 @@
-"""How long reading takes, against pandas and polars, on MovieLens 1M.
+"""How long reading takes, against pandas and polars, on MovieLens 1M and on a wide table of ten million cells.
 
 Ours also numbers the ids and merges repeated cells; the others stop at a table of three columns.
 Run: python benchmarks/readers.py (data from $SUREFILL_DATA, or ../shared/data beside the project).
@@ -14,6 +14,8 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+
+import numpy as np
 
 from data_folder import DATA
 
@@ -37,6 +39,12 @@ DAT_READERS = [
     ),
     ("polars ':'", POLARS, "pl.read_csv({path!r}, separator=':', columns=[0, 2, 4], has_header=False)"),
 ]
+WIDE_READERS = [
+    ("surefill", OURS[1], "read_observations({path!r}, wide=True)"),
+    ("pandas", PANDAS, "pd.read_csv({path!r}, index_col=0)"),
+    ("polars", POLARS, "pl.read_csv({path!r})"),
+]
+WIDE_SHAPE = (10_000, 1_000)
 SCRIPT = """
 import time
 started = time.perf_counter()
@@ -74,6 +82,15 @@ def write_files(ratings: bytes, folder: Path) -> list[tuple[str, Path, list[tupl
     ]
 
 
+def write_wide(path: Path) -> None:
+    """Normal numbers written in full, the negative ones left out."""
+    (m, n), rng = WIDE_SHAPE, np.random.default_rng(0)
+    with open(path, "w") as file:
+        file.write(",".join(["row", *(f"c{j}" for j in range(n))]) + "\n")
+        for i in range(m):
+            file.write(",".join([f"r{i}", *(repr(x) if x > 0 else "" for x in rng.normal(size=n).tolist())]) + "\n")
+
+
 def main() -> None:
     """Print one line per file and reader; ratios are to surefill, above 1 where it is faster."""
     data = DATA
@@ -84,8 +101,11 @@ def main() -> None:
     started = time.perf_counter()
     print(f"{'file':20}{'reader':22}{'import':>8}{'first':>8}{'warm':>8}{'  warm / surefill':>17}")
     with tempfile.TemporaryDirectory() as folder:
-        for title, path, readers in write_files(gzip.decompress(source.read_bytes()), Path(folder)):
-            timings(OURS[1], OURS[2].format(path=str(path)), 1)  # compiles the kernels where no cache exists yet
+        write_wide(Path(folder) / "wide.csv")
+        files = write_files(gzip.decompress(source.read_bytes()), Path(folder))
+        for title, path, readers in [*files, ("wide csv", Path(folder) / "wide.csv", WIDE_READERS)]:
+            _, setup, call = readers[0]
+            timings(setup, call.format(path=str(path)), 1)  # compiles the kernels where no cache exists yet
             ours = 0.0
             for name, setup, call in readers:
                 runs = 1 if "python" in name else WARM_RUNS

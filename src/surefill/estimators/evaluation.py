@@ -14,7 +14,7 @@ from surefill.arrays import Array, Indices
 from surefill.completion import BayesianFactorModel, FactorModel
 from surefill.confidence.posterior import PosteriorConfidence
 from surefill.data import Observations
-from surefill.errors import InputError
+from surefill.errors import InputError, few
 from surefill.estimators.partial_completer import PartialCompleter
 from surefill.estimators.result import PartialCompletion
 from surefill.estimators.seeds import choose_seed
@@ -168,7 +168,7 @@ def evaluate_folds(
     wanted = present if only is None else np.unique(np.asarray(only))
     unknown = wanted[~np.isin(wanted, present)]
     if unknown.size:
-        raise InputError(f"there is no fold {unknown[0]}; the folds are {', '.join(map(str, present))}.")
+        raise InputError(f"there is no fold {unknown[0]}; the folds are {few(present)}.")
     measure = choose_loss(loss, "evaluate_folds")
     bounded = observations if bounds is None else observations.with_bounds(bounds)
     target = measure.default_tolerance(observations) if tolerance is None else tolerance
