@@ -485,6 +485,13 @@ def test_what_keeps_nothing_says_so(nothing_kept):
     assert layer["value"] == "confidence"
 
 
+def test_a_table_without_missing_cells_says_so():
+    full = np.add.outer(np.arange(12.0), np.arange(9.0)) % 5
+    page = Page(render_report(PartialCompleter(confidence="posterior", risk="confidence").fit(full)))
+    assert "No cell is missing" in "".join(page.words)
+    assert json.loads(page.scripts[0])["examples"]["lines"] == []
+
+
 def test_the_smallest_matrix_has_a_report():
     seen = Observations([0, 0, 1, 1], [0, 1, 0, 1], [1.0, 2.0, 2.0, 3.0])
     assert Page(render_report(PartialCompleter(confidence="posterior", risk="confidence").fit(seen))).open == []

@@ -46,4 +46,4 @@ def as_base64(content: bytes) -> str:
 
 def packed(levels: Bytes) -> str:
     """Bytes deflated, as base64, for the script."""
-    return as_base64(zlib.compress(levels.tobytes(), 9))
+    return as_base64(zlib.compress(levels.tobytes()))

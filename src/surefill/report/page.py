@@ -111,7 +111,7 @@ def _words(contents: ReportContents) -> dict[str, str]:
         "tolerance": number(selection.tolerance),
         "verdict": sentences.verdict(contents, outcome),
         "fills": sentences.fills(contents, outcome),
-        "filled": f"Fills {sentences.filled_words(contents, outcome)}",
+        "filled": sentences.panel_words(contents, outcome),
         "kept": percent(outcome.kept_share),
         "n_cells": f"{contents.n_cells:,}",
         "n_calibration": f"{selection.n_held_out:,}",

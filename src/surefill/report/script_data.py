@@ -15,7 +15,7 @@ from surefill.report.formats import number, percent, shortened
 from surefill.report.heat_map import CELLS_PER_SQUARE, MapLayer
 from surefill.report.missing_bar import bar_places
 from surefill.report.outcomes import ToleranceOutcome
-from surefill.report.sentences import filled_words, fills, kept_note, map_notes, outcome_name, parts, verdict, why
+from surefill.report.sentences import fills, kept_note, map_notes, outcome_name, panel_words, parts, verdict, why
 from surefill.report.summary_tables import count_cells, example_lines
 
 NAMED = 3
@@ -48,7 +48,7 @@ def _outcome(contents: ReportContents, place: int, scale: ChartScale) -> dict[st
         "verdict": verdict(contents, outcome),
         "fills": fills(contents, outcome),
         "parts": _parts(outcome),
-        "filled": f"Fills {filled_words(contents, outcome)}",
+        "filled": panel_words(contents, outcome),
         "kept": percent(outcome.kept_share),
         "calibration": percent(selection.held_out_share),
         "error": "none" if error is None else number(error),

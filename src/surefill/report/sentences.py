@@ -70,7 +70,15 @@ def fills(contents: ReportContents, outcome: ToleranceOutcome) -> str:
 
 def filled_words(contents: ReportContents, outcome: ToleranceOutcome) -> str:
     """How many of the missing cells are filled."""
+    if contents.n_missing == 0:
+        return "no cell is missing"
     return f"{contents.filled(outcome)} of the {contents.n_missing:,} missing cells"
+
+
+def panel_words(contents: ReportContents, outcome: ToleranceOutcome) -> str:
+    """The same as a sentence without its full stop."""
+    words = filled_words(contents, outcome)
+    return f"Fills {words}" if contents.n_missing else words.capitalize()
 
 
 def verdict(contents: ReportContents, outcome: ToleranceOutcome) -> str:
@@ -183,6 +191,7 @@ def reason_words(contents: ReportContents) -> dict[str, str]:
         "enough for any value to be trusted.",
         REFUSALS[2]: "so few of its kind were observed that the calibration cells cannot vouch for it.",
         REFUSALS[3]: f"its {loss} is above what the tolerance leaves room for, on average over what is kept.",
+        REFUSALS[4]: "the calibration cells are too few, or err too much, to promise it of any set of cells.",
     }
 
 
