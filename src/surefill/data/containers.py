@@ -6,23 +6,38 @@ from typing import Any, NamedTuple
 
 import narwhals as nw
 import numpy as np
+from narwhals import dependencies
 from numpy.typing import NDArray
 from scipy import sparse
 
+from surefill.data.column_roles import Choice, positions_of
+from surefill.data.frames import AxisLabels, axis_labels, is_frame, split_labels
 from surefill.data.labels import EncodedIds, encode_integers, encode_names
 from surefill.data.observations import Observations
+from surefill.data.table_shapes import looks_wide
 from surefill.errors import InputError, few
 
 MatrixEntries = tuple[NDArray[Any], NDArray[Any], NDArray[np.float64], tuple[int, int]]
 """Rows, columns and values of the entries seen, and the shape."""
 
 
-def from_matrix(matrix: Any, bounds: tuple[float, float] | None = None) -> Observations:
-    """Observations from a two-dimensional array with NaN (or masked) holes, or from a sparse matrix.
+def from_matrix(
+    matrix: Any, bounds: tuple[float, float] | None = None, *, row: str | None = None, labels: AxisLabels | None = None
+) -> Observations:
+    """Observations from a two-dimensional array with NaN (or masked) holes, a sparse matrix, or a wide table.
 
     Every stored entry of a sparse matrix was seen, zeros included, except stored NaN; entries stored twice
-    are two draws of one cell.
+    are two draws of one cell. The index and column names of a table become labels, unless ``labels`` are given.
+
+    Parameters
+    ----------
+    row : the column of a table that holds the labels of its rows, for tables without an index.
     """
+    if row is not None:
+        if not is_frame(matrix):
+            raise InputError(f"row={row!r} names a column of a pandas, polars or pyarrow table; got no such table.")
+        matrix, labels = split_labels(matrix, row)
+    labels = axis_labels(matrix) if labels is None else labels
     read = _stored_entries if sparse.issparse(matrix) else _array_entries
     rows, cols, values, (m, n) = read(matrix)
     infinite = np.flatnonzero(np.isinf(values))
@@ -33,15 +48,16 @@ def from_matrix(matrix: Any, bounds: tuple[float, float] | None = None) -> Obser
     seen = ~np.isnan(values)
     if not seen.any():
         raise InputError(f"the {m} x {n} matrix holds no observations: at least one entry must be seen.")
-    return Observations(rows[seen], cols[seen], values[seen], (m, n), bounds)
+    cells = rows[seen], cols[seen], values[seen]
+    return Observations(*cells, (m, n), bounds, row_labels=labels.rows, col_labels=labels.cols, names=labels.names)
 
 
 def from_table(
     table: Any,
     *,
-    row: str,
-    col: str,
-    value: str,
+    row: str | None = None,
+    col: str | None = None,
+    value: str | None = None,
     bounds: tuple[float, float] | None = None,
     skip_missing: bool = False,
 ) -> Observations:
@@ -50,11 +66,22 @@ def from_table(
     Parameters
     ----------
     row, col : columns of ids: integers, strings or categories.
-    value : column of numbers.
+    value : column of numbers. What is not given is guessed as for files: by usual names such as user, item and rating,
+        or, of a table of three columns, by their order.
     bounds : (low, high), the range values may take; the range seen when not given.
     skip_missing : leave out lines whose value is null or NaN, and count them, instead of refusing them.
     """
+    if row is None or col is None or value is None:
+        row, col, value = _guessed_columns(table, {"row": row, "col": col, "value": value})
     return observations_from_columns(table, (row, col, value), bounds, "the table", skip_missing)
+
+
+def _guessed_columns(table: Any, choice: Choice) -> tuple[str, str, str]:
+    frame = _as_frame(table, "the table")
+    if_wide = "give it to PartialCompleter.fit or Observations.from_matrix"
+    places = positions_of("the table", frame.columns, True, choice, lambda: looks_wide(table), if_wide)
+    row, col, value = (frame.columns[place] for place in places)
+    return row, col, value
 
 
 def _check_dimensions(count: int) -> None:
@@ -72,11 +99,28 @@ def _as_floats(values: NDArray[Any]) -> NDArray[np.float64]:
 
 
 def _array_entries(matrix: Any) -> MatrixEntries:
-    array = np.ma.asarray(matrix)
+    array = np.ma.asarray(_as_array(matrix))
     _check_dimensions(array.ndim)
     values = _as_floats(array.data)
     rows, cols = np.nonzero(~np.isnan(values) & ~np.ma.getmaskarray(array))
     return rows, cols, values[rows, cols], (array.shape[0], array.shape[1])
+
+
+def _as_array(matrix: Any) -> Any:
+    """A table as an array, its nulls as NaN; anything else as it is."""
+    if not is_frame(matrix):
+        return matrix
+    if dependencies.is_pandas_dataframe(matrix):
+        return _pandas_numbers(matrix)
+    return nw.from_native(matrix, eager_only=True).to_numpy()
+
+
+def _pandas_numbers(table: Any) -> NDArray[np.float64]:
+    try:
+        numbers: NDArray[np.float64] = table.to_numpy(dtype=np.float64, na_value=np.nan)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"a matrix must hold real numbers: {error}.") from None
+    return numbers
 
 
 def _stored_entries(matrix: Any) -> MatrixEntries:

@@ -21,10 +21,19 @@ class AxisLabels(NamedTuple):
     names: tuple[str, str, str] = ("row", "column", "value")
 
 
+def library_of(given: Any) -> str | None:
+    """The library of a table in memory, "pandas", "polars" or "pyarrow"; None for what is no such table."""
+    kinds = {
+        "pandas": dependencies.is_pandas_dataframe,
+        "polars": dependencies.is_polars_dataframe,
+        "pyarrow": dependencies.is_pyarrow_table,
+    }
+    return next((name for name, is_kind in kinds.items() if is_kind(given)), None)
+
+
 def is_frame(given: Any) -> bool:
     """Whether something is a pandas, polars or pyarrow table in memory."""
-    kinds = dependencies.is_pandas_dataframe, dependencies.is_polars_dataframe, dependencies.is_pyarrow_table
-    return any(is_kind(given) for is_kind in kinds)
+    return library_of(given) is not None
 
 
 def axis_labels(matrix: Any) -> AxisLabels:

@@ -316,25 +316,39 @@ class Observations:
         return matrix
 
     @classmethod
-    def from_matrix(cls, matrix: Any, bounds: tuple[float, float] | None = None) -> Observations:
-        """From an array with NaN holes, or a scipy sparse matrix or array whose stored entries are the seen ones."""
+    def from_matrix(
+        cls, matrix: Any, bounds: tuple[float, float] | None = None, *, row: str | None = None
+    ) -> Observations:
+        """From an array with NaN holes, a scipy sparse matrix whose stored entries are the seen ones, or a wide table.
+
+        Labels are the index and column names of a pandas table, the column names of a polars or pyarrow table; ``row``
+        is the column that holds the labels of the rows, for tables without an index.
+
+        >>> import polars as pl
+        >>> wide = pl.DataFrame({"name": ["ann", "bob"], "Alien": [5.0, 4.0], "Brazil": [None, 2.0]})
+        >>> seen = Observations.from_matrix(wide, row="name", bounds=(1, 5))
+        >>> seen.row_labels.tolist(), seen.col_labels.tolist(), len(seen)
+        (['ann', 'bob'], ['Alien', 'Brazil'], 3)
+        """
         from surefill.data.containers import from_matrix
 
-        return from_matrix(matrix, bounds)
+        return from_matrix(matrix, bounds, row=row)
 
     @classmethod
     def from_table(
         cls,
         table: Any,
         *,
-        row: str,
-        col: str,
-        value: str,
+        row: str | None = None,
+        col: str | None = None,
+        value: str | None = None,
         bounds: tuple[float, float] | None = None,
         skip_missing: bool = False,
     ) -> Observations:
         """From a pandas, polars or pyarrow table with one observation per line.
 
+        ``row``, ``col`` and ``value`` are the names of its columns; what is not given is guessed as for files, by usual
+        names (user, item, rating and the like), or, of three columns, by their order.
         Lines whose value is null or NaN are refused, or with ``skip_missing`` left out and counted in ``skipped``.
         """
         from surefill.data.containers import from_table

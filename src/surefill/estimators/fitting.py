@@ -224,6 +224,7 @@ class Fitting:
             loss=loss,
             scores=ConformalScores.of(errors, self.loss.error_scale(calibration.risk), calibration.weight),
             timings=self.timings,
+            col_labels=observations.col_labels,
         )
 
     @property

@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from surefill.arrays import Indices
-from surefill.data import BoundsSource, Observations
+from surefill.data import Observations
+from surefill.data.containers import from_matrix
+from surefill.data.frames import AxisLabels
 from surefill.errors import InputError
 from surefill.estimators.result import PartialCompletion
 
@@ -72,7 +74,7 @@ def fill(X: Any, result: PartialCompletion, fitted_on: Observations) -> NDArray[
     if not _holds_entries(X):
         untouched: NDArray[Any] | sparse.sparray | sparse.spmatrix = X.copy()
         return untouched
-    observations = _rows_of(X, fitted_on)
+    observations = from_matrix(X, labels=AxisLabels(cols=fitted_on.col_labels))
     answers = RowAnswers.of(observations, result, fitted_on)
     if sparse.issparse(X):
         return _fill_sparse(X, observations, answers)
@@ -81,12 +83,6 @@ def fill(X: Any, result: PartialCompletion, fitted_on: Observations) -> NDArray[
     value, kept = answers.at(rows, cols)
     filled[rows[kept], cols[kept]] = value[kept]
     return filled
-
-
-def _rows_of(X: Any, fitted_on: Observations) -> Observations:
-    """The entries of other rows; bounds that were given when fitting hold for them, too."""
-    given = fitted_on.bounds_from is BoundsSource.GIVEN
-    return Observations.from_matrix(X, fitted_on.bounds if given else None)
 
 
 def _holds_entries(X: Any) -> bool:
@@ -99,8 +95,18 @@ def complete_rows(X: Any, result: PartialCompletion, fitted_on: Observations) ->
     if sparse.issparse(X):
         raise InputError("predict(X) fills every entry, which sparse rows are too long for: ask predict(rows, cols).")
     rows, cols = np.indices(X.shape).reshape(2, -1)
-    answers = RowAnswers.of(_rows_of(X, fitted_on), result, fitted_on)
+    observations = from_matrix(_with_an_entry(X, result), labels=AxisLabels(cols=fitted_on.col_labels))
+    answers = RowAnswers.of(observations, result, fitted_on)
     return answers.values(rows, cols).reshape(X.shape).astype(X.dtype, copy=False)
+
+
+def _with_an_entry(X: NDArray[Any], result: PartialCompletion) -> NDArray[Any]:
+    """X; where nothing was seen, below it a row with one value, for observations cannot be empty."""
+    if _holds_entries(X):
+        return X
+    other = np.full((1, X.shape[1]), np.nan)
+    other[0, 0] = np.mean(result.bounds)
+    return np.vstack([X, other])
 
 
 def _fill_sparse(X: Any, observations: Observations, answers: RowAnswers) -> sparse.sparray | sparse.spmatrix:

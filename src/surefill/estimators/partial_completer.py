@@ -13,6 +13,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from surefill.active import STRATEGIES, Strategy
 from surefill.data import BoundsSource, Entries, Observations
+from surefill.data.containers import from_matrix
+from surefill.data.frames import axis_labels, library_of
+from surefill.data.table_shapes import refuse_long
 from surefill.errors import InputError, invalid_parameter, is_number, is_seed
 from surefill.estimators.atomic import atomic
 from surefill.estimators.fitting import (
@@ -27,6 +30,7 @@ from surefill.estimators.result import PartialCompletion
 from surefill.estimators.scorers import ErrorScorer, held_out_entries
 from surefill.estimators.seeds import check_random_state, choose_seed
 from surefill.estimators.suggestion import Cells, suggest
+from surefill.estimators.wide_frame import compare_columns, complete_frame
 from surefill.guarantee.propensity import AIMS, Aim
 from surefill.loop import ProgressCallback
 from surefill.losses import choose_loss
@@ -135,8 +139,10 @@ class PartialCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
 
     @atomic
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Fit on :class:`Observations`, an array with NaN holes, or a sparse matrix whose stored entries were seen.
+        """Fit on :class:`Observations`, a wide table or an array with NaN holes, or a sparse matrix of what was seen.
 
+        The index and the column names of a pandas table, and the column names of a polars table, become labels, by
+        which its rows and columns are asked for. A long table goes in as ``Observations.from_table(table)``.
         ``y`` plays no part. If it fails or is interrupted, the completer is as it was before.
         """
         self._validate()
@@ -147,12 +153,16 @@ class PartialCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
             self.n_features_in_ = X.shape[1]
             self.__dict__.pop("feature_names_in_", None)
         else:
-            observations = Observations.from_matrix(self._validate_matrix(X, reset=True), self.bounds)
+            refuse_long(X)
+            labels = axis_labels(X)
+            observations = from_matrix(self._validate_matrix(X, reset=True), self.bounds, labels=labels)
         _require_something_to_learn_from(observations)
         asked = np.zeros(len(observations), dtype=bool)
         self.random_state_ = choose_seed("PartialCompleter", self.random_state)
         self.result_ = self._fit(observations, asked)
         self.observations_, self.asked_ = observations, asked
+        self._library = library_of(X)
+        self._index = X.index if self._library == "pandas" else None
         return self
 
     def _fit(self, observations: Observations, asked: NDArray[np.bool_]) -> PartialCompletion:
@@ -192,6 +202,8 @@ class PartialCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
         check_n_jobs("PartialCompleter", self.n_jobs)
 
     def _validate_matrix(self, X: Any, *, reset: bool) -> Any:
+        if not reset and not hasattr(self, "feature_names_in_"):
+            X = compare_columns(X, self.observations_)
         return validate_data(
             self,
             X,
@@ -283,6 +295,36 @@ class PartialCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
         """
         result = self._fitted()
         return fill(self._validate_matrix(X, reset=False), result, self.observations_)
+
+    def complete_frame(self) -> Any:
+        """The fitted table with its index and column names: kept holes filled, refused ones NaN.
+
+        A polars table where ``fit`` was given one, else pandas where it is installed. For what is too large to hold see
+        :func:`surefill.estimators.iterate_table`.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from surefill.datasets import make_low_rank
+        >>> sim = make_low_rank((60, 50), rank=2, n_draws=2000, noise=0.1, random_state=0)
+        >>> wide = pd.DataFrame(sim.observations.dense()).add_prefix("film ").rename("user {}".format)
+        >>> completed = PartialCompleter(tolerance=0.1, confidence="posterior").fit(wide).complete_frame()
+        >>> completed.index.equals(wide.index), completed.columns.equals(wide.columns)
+        (True, True)
+        >>> bool(completed.isna().sum().sum() < wide.isna().sum().sum())
+        True
+        """
+        check_is_fitted(self)
+        return complete_frame(self)
+
+    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[Any]:
+        """Names of the columns that ``transform`` gives: those of the table that was fitted, as text."""
+        check_is_fitted(self)
+        labels = self.observations_.col_labels
+        if input_features is None and labels is not None:
+            return np.array(labels.astype(np.str_).tolist(), dtype=object)
+        names: NDArray[Any] = super().get_feature_names_out(input_features)
+        return names
 
     def suggest(
         self,

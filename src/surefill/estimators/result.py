@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,6 +13,7 @@ from surefill.completion import Completion
 from surefill.confidence import Certificate, ExtendableConfidence, PosteriorConfidence
 from surefill.data import BoundsSource, Observations
 from surefill.errors import invalid_parameter, is_number
+from surefill.estimators.new_rows import matched
 from surefill.guarantee import (
     Calibration,
     ConformalScores,
@@ -128,6 +129,7 @@ class PartialCompletion:
     timings : seconds spent in each stage.
     n_added : cells observed after the fit; of a result that holds any, nothing is promised, and selection, plan and
         calibration are those of the fit.
+    col_labels : labels of the columns, by which new rows are matched; None where columns have positions only.
 
     Examples
     --------
@@ -157,6 +159,7 @@ class PartialCompletion:
     scores: ConformalScores
     timings: dict[str, float]
     n_added: int = 0
+    col_labels: NDArray[Any] | None = None
 
     def __repr__(self) -> str:
         (m, n), kept = self.completion.shape, self.selection
@@ -283,8 +286,21 @@ class PartialCompletion:
         return plot_matrix(kept.reshape(view.confidence.shape), view.shape, "kept values", self.bounds, "PuOr", ax)
 
     def fold_in(self, observations: Observations) -> Self:
-        """The same for other rows, seen at ``observations``; the promise does not extend to them."""
-        folded = self._estimates.fold_in(observations)
+        """The same for other rows, seen at ``observations``; the promise does not extend to them.
+
+        Columns are matched by label where both have labels, else there must be as many as in the fit. Rows answer by
+        their position in ``observations``; one rating suffices, and of a row without any nothing is trusted. Values
+        must lie within the bounds of the fit.
+
+        >>> import surefill as sf
+        >>> sim = sf.datasets.make_low_rank((60, 50), rank=2, n_draws=2000, noise=0.1, random_state=0)
+        >>> completer = sf.PartialCompleter(tolerance=0.1, confidence="posterior").fit(sim.observations)
+        >>> someone = sf.Observations([0], [7], [0.5], shape=(1, 50))
+        >>> completer.result_.fold_in(someone).values_at([0, 0], [3, 4]).shape
+        (2,)
+        """
+        n = self.completion.shape[1]
+        folded = self._estimates.fold_in(matched(observations, n, self.col_labels, self.loss))
         weights = TargetWeights("observed")  # chances of being observed are not known of other rows
         return replace(
             self, completion=folded.completion, confidence=folded.confidence, risk=folded.risk, weights=weights

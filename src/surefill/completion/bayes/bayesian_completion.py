@@ -204,10 +204,10 @@ class BayesianFactorCompletion(FactoredCompletion):
         )
 
     def _row_regression(self, observations: Observations) -> VariationalRegression:
-        return VariationalRegression.of_rows(observations, self.cols.ids, self.residual(observations))
+        return VariationalRegression.per_row(observations, self.cols.ids, self.residual(observations), self.unit)
 
     def _col_regression(self, observations: Observations) -> VariationalRegression:
-        return VariationalRegression.of_cols(observations, self.rows.ids, self.residual(observations))
+        return VariationalRegression.per_col(observations, self.rows.ids, self.residual(observations), self.unit)
 
 
 def row_covariances(completion: BayesianFactorCompletion, observations: Observations) -> Array:

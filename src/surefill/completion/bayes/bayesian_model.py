@@ -203,8 +203,8 @@ class VariationalSolver:
         """The solver for ``observations``, its mean that of the draws, on [-1, 1]."""
         obs, values = observations, observations.unit.to_unit(observations.values)
         mean = float(np.average(values, weights=obs.counts))
-        rows = VariationalRegression.of_rows(obs, obs.by_col.ids, values - mean)
-        cols = VariationalRegression.of_cols(obs, obs.by_row.ids, values - mean)
+        rows = VariationalRegression.per_row(obs, obs.by_col.ids, values - mean, obs.unit)
+        cols = VariationalRegression.per_col(obs, obs.by_row.ids, values - mean, obs.unit)
         return cls(obs, rows, cols, mean, rank, tol, random_state)
 
     def init(self) -> VariationalState:

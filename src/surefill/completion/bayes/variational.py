@@ -22,7 +22,7 @@ import numpy as np
 from surefill.arrays import Array, IntArray
 from surefill.completion.bayes.noise_precision import NoisePrecision
 from surefill.completion.grouped_regression import GroupedRegression, as_features, merged, reindexed
-from surefill.data import Groups, Observations
+from surefill.data import Observations, UnitMap
 from surefill.errors import InputError
 from surefill.kernels.group_sums import sum_errors
 from surefill.registry import storable
@@ -140,11 +140,18 @@ class VariationalRegression(GroupedRegression):
     scatter: Array
 
     @classmethod
-    def _of(
-        cls, observations: Observations, groups: Groups, other: IntArray, other_ids: IntArray, target: Array
-    ) -> Self:
-        plain = GroupedRegression._of(observations, groups, other, other_ids, target)
-        scatter = observations.unit.squared_error_to_unit(observations.scatter[groups.order])
+    def per_row(cls, observations: Observations, col_ids: IntArray, target: Array, unit: UnitMap) -> Self:
+        """One regression per row, on the columns ``col_ids``; ``unit`` is the model's, not that of a few new rows."""
+        return cls._with_scatter(GroupedRegression.of_rows(observations, col_ids, target), observations, unit)
+
+    @classmethod
+    def per_col(cls, observations: Observations, row_ids: IntArray, target: Array, unit: UnitMap) -> Self:
+        """One regression per column, on the rows ``row_ids``."""
+        return cls._with_scatter(GroupedRegression.of_cols(observations, row_ids, target), observations, unit)
+
+    @classmethod
+    def _with_scatter(cls, plain: GroupedRegression, observations: Observations, unit: UnitMap) -> Self:
+        scatter = unit.squared_error_to_unit(observations.scatter[plain.groups.order])
         return cls(plain.groups, plain.other, plain.target, plain.weight, scatter)
 
     def solve(

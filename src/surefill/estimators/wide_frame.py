@@ -1,0 +1,112 @@
+"""Wide tables: their columns compared with those of the fit, and the fitted table with its trusted holes filled."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from narwhals import dependencies
+from numpy.typing import NDArray
+
+from surefill.arrays import Array
+from surefill.data import Observations
+from surefill.data.frames import axis_labels, is_frame
+from surefill.errors import InputError, MissingExtraError, few
+from surefill.estimators.result import PartialCompletion
+
+if TYPE_CHECKING:
+    from surefill.estimators.partial_completer import PartialCompleter
+
+MOST_CELLS = 10**9
+"""Cells of the largest table that is made in memory: 8 gigabytes."""
+
+BLOCK_CELLS = 1 << 20
+"""Cells that are asked about at once: some tens of megabytes."""
+
+
+def compare_columns(X: Any, fitted_on: Observations) -> Any:
+    """X, if it is a table, without the names of its columns, which must be those of the fit in the same order.
+
+    scikit-learn compares names that were there when fitting and are all text; this is for integers, and for what was
+    fitted on observations with labels.
+    """
+    if not is_frame(X) or fitted_on.col_labels is None:
+        return X
+    labels = axis_labels(X).cols
+    if labels is not None:
+        _require_same(labels.astype(np.str_), fitted_on.col_labels.astype(np.str_))
+    if dependencies.is_pandas_dataframe(X):
+        return X.set_axis(range(X.shape[1]), axis=1)
+    return X.to_numpy() if dependencies.is_polars_dataframe(X) else np.asarray(X)
+
+
+def _require_same(labels: NDArray[np.str_], fitted: NDArray[np.str_]) -> None:
+    if np.array_equal(labels, fitted):
+        return
+    advice = "give those of the fit, in their order: observations_.col_labels"
+    if new := sorted(set(labels.tolist()) - set(fitted.tolist())):
+        raise InputError(f"X has columns that were not there when fitting ({few(new)}); {advice}.")
+    if missing := sorted(set(fitted.tolist()) - set(labels.tolist())):
+        raise InputError(f"X lacks columns that were there when fitting ({few(missing)}); {advice}.")
+    raise InputError(f"the columns of X are those of the fit in another order; {advice}.")
+
+
+def complete_frame(completer: PartialCompleter) -> Any:
+    """The fitted table, holes that are kept filled, the others NaN: pandas or polars, as it was given to ``fit``."""
+    observations: Observations = completer.observations_
+    m, n = observations.shape
+    if m * n > MOST_CELLS:
+        raise InputError(
+            f"a table of {m:,} x {n:,} cells is too large for memory; estimators.iterate_table gives it in parts."
+        )
+    matrix = completed_matrix(completer.result_, observations)
+    index = getattr(completer, "_index", None)
+    if _library(completer) == "polars":
+        return _polars_frame(matrix, observations)
+    return _pandas_frame(matrix, observations, index if index is not None and len(index) == m else None)
+
+
+def completed_matrix(result: PartialCompletion, observations: Observations) -> Array:
+    """What was observed, and what is kept; NaN elsewhere."""
+    matrix, every = observations.dense(), np.arange(observations.shape[1])
+    step = max(1, BLOCK_CELLS // len(every))
+    for first in range(0, len(matrix), step):
+        rows = np.arange(first, min(first + step, len(matrix)))
+        answer = result.answer_block(rows, every)
+        filled = np.isnan(matrix[rows]) & answer.keep
+        matrix[rows] = np.where(filled, answer.value, matrix[rows])
+    return matrix
+
+
+def _library(completer: PartialCompleter) -> str:
+    """What the table was when fitting; else the first that is installed."""
+    fitted_on = getattr(completer, "_library", None)
+    for name in (fitted_on,) if fitted_on in ("pandas", "polars") else ("pandas", "polars"):
+        try:
+            import_module(name)
+        except ImportError:
+            continue
+        return name
+    raise MissingExtraError("a table in memory", "frames")
+
+
+def _pandas_frame(matrix: Array, observations: Observations, index: Any) -> Any:
+    import pandas as pd  # type: ignore[import-untyped]
+
+    m, n = observations.shape
+    row, column, _ = observations.names
+    columns = pd.Index(observations.col_names(range(n)), name=None if column == "column" else column)
+    if index is None:
+        index = pd.Index(observations.row_names(range(m)), name=None if row == "row" else row)
+    return pd.DataFrame(matrix, index=index, columns=columns)
+
+
+def _polars_frame(matrix: Array, observations: Observations) -> Any:
+    import polars as pl
+
+    names = [str(name) for name in observations.col_names(range(observations.shape[1])).tolist()]
+    table = pl.DataFrame(matrix, schema=names)
+    if observations.row_labels is None:
+        return table
+    return table.insert_column(0, pl.Series(observations.names[0], observations.row_labels))
