@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pytest
 
+from surefill import read_observations
 from surefill.datasets import make_low_rank
 
 FIT = ("--confidence", "posterior", "--tolerance", 0.3)
@@ -44,6 +45,10 @@ def test_complete_reads_a_wide_file(run, wide, tmp_path, capsys):
     done = json.loads(capsys.readouterr().out)
     assert (done["rows"], done["columns"], done["observed_cells"]) == (30, 25, int((~np.isnan(matrix)).sum()))
     assert done["columns_read"][0] == "person"
+    written = read_observations(tmp_path / "out.csv", wide=True)
+    assert written.row_labels.tolist() == [f"u{i}" for i in range(30)]
+    assert written.col_labels.tolist() == [f"film {j}" for j in range(25)]
+    assert len(written) == done["observed_cells"] + done["filled_cells"]
 
 
 def test_complete_recognises_a_wide_file_in_one_short_sentence(run, wide, tmp_path, capsys):
@@ -70,6 +75,8 @@ def test_lines_that_were_skipped_are_counted(run, ratings, tmp_path, capsys):
     assert "12 lines without a value were skipped." in capsys.readouterr().out
     assert run("stream", path, "--skip-missing", "--json") == 0
     assert json.loads(capsys.readouterr().out)["skipped_lines"] == 12
+    assert run("evaluate", path, "--by", 2, "--fold", 0, "--skip-missing", *FIT) == 0
+    assert "12 lines without a value were skipped." in capsys.readouterr().out
     assert run("stream", path) == 2
     assert "--skip-missing" in capsys.readouterr().err
 

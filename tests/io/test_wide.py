@@ -113,7 +113,11 @@ def test_what_is_written_wide_is_read_wide(tmp_path, data):
         ("name,a,b\nx,,\n", {}, r" holds no values: at least one cell must be seen\."),
         ("name,a,a\nx,1,2\n", {}, r": two columns are called 'a'; in a wide table every column has its own name\."),
         ("name,a,\nx,1,2\n", {}, r": column 2 counted from 0 has no name; every column of a wide table needs one\."),
-        ("name,a,b\nx,1,2\ny,1,2\nx,3,4\n", {}, r", line 4: there is a row 'x' before, .* each has one line\."),
+        (
+            "name,a,b\nx,1,2\ny,1,2\nx,3,4\n",
+            {},
+            r", line 4: there is a row 'x' before, .* each has one line; a long one",
+        ),
         ("name,a,b\n,1,2\n", {}, r", line 2: the row has no label; every row of a wide table needs one\."),
         (
             "name,a,b\nx,1,two\n",
@@ -193,6 +197,10 @@ class TestRecognised:
             "student,question1,question2,points\n1,5,4,9\n2,3,1,4\n",
             "student,score1,score2\n1,5,4\n2,3,1\n",
             "user;a;b;c\nx;1,5;2;3\n",
+            "user,10,20,30\n1,5,,3\n2,,4,1\n",
+            "person number,10,20\n1,5,\n2,,4\n",
+            ",10,20\nann,5,\nbob,,4\n",
+            "userId," + ",".join(map(str, range(20))) + "\nx" + ",4" * 20 + "\n",
         ],
     )
     def test_also_when_it_has_few_columns(self, tmp_path, text):
@@ -200,6 +208,17 @@ class TestRecognised:
         with pytest.raises(InputError, match="wide=True"):
             read_observations(tmp_path / "wide.csv")
         assert read_observations(tmp_path / "wide.csv", wide=True).shape[1] >= 2
+
+    def test_a_long_file_that_is_said_to_be_wide(self, tmp_path):
+        path = tmp_path / "long.csv"
+        path.write_text("userId,movieId,rating,timestamp\n1,30,4,9\n2,31,5,9\n")
+        with pytest.raises(
+            InputError, match="looks like a long table, .* userId, movieId, rating: leave out wide=True"
+        ):
+            read_observations(path, wide=True)
+        path.write_text("who,what,much\n1,30,4\n1,31,5\n")
+        with pytest.raises(InputError, match="line 3: there is a row '1' before, .* is read without wide"):
+            read_observations(path, wide=True)
 
     def test_columns_that_were_named_are_taken_at_their_word(self, tmp_path):
         (tmp_path / "odd.csv").write_text("a,b,c\n1,5,4\n2,3,1\n")

@@ -8,7 +8,15 @@ from typing import Any
 
 import click
 
-from surefill.cli.options import PATH, ColumnName, as_read_options, promise_options, reading_options, seed_option
+from surefill.cli.options import (
+    PATH,
+    ColumnName,
+    as_read_options,
+    promise_options,
+    reading_options,
+    seed_option,
+    skipped,
+)
 from surefill.cli.progress import ProgressBars
 from surefill.cli.sections import SectionedCommand
 from surefill.registry import AUTO, CONFIDENCES
@@ -104,6 +112,7 @@ def describe(summary: dict[str, Any]) -> str:
         f"{summary['entries']:,} entries predicted in {summary['folds']} {how}; {summary['loss']} "
         f"{summary['error']:.4g}.",
         *(describe_cold(summary) if ordered else ()),
+        *([skipped(summary["skipped_lines"])] if summary["skipped_lines"] else ()),
         "",
         head,
     ]

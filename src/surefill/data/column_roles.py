@@ -62,13 +62,25 @@ def usual_roles(names: Sequence[str]) -> tuple[int | None, int | None, int | Non
     return row, col, value
 
 
+IF_WIDE = "give wide=True (--wide on the command line)"
+"""What to do with a file that is a wide table."""
+
+
+def wide_table(source: object, n_columns: int, if_wide: str) -> InputError:
+    """What to say of a table that looks like a wide one where a long one is expected."""
+    return InputError(
+        f"{source} looks like a wide table, with labels of rows and {n_columns:,} columns of values: {if_wide}, or say "
+        "which columns hold row, col and value."
+    )
+
+
 def positions_of(
     source: object,
     fields: Sequence[str],
     header: bool,
     choice: Choice,
     looks_wide: Callable[[], bool] | None = None,
-    if_wide: str = "give wide=True (--wide on the command line)",
+    if_wide: str = IF_WIDE,
 ) -> tuple[int, int, int]:
     """Where the row, column and value are among the fields of each record.
 
@@ -87,10 +99,7 @@ def positions_of(
     row, col, value = (place if position is None else position for place, position in enumerate(found.values()))
     guessed = (unknown or len({row, col, value}) < 3) and choice["col"] is None and choice["value"] is None
     if guessed and row == 0 and header and looks_wide is not None and looks_wide():
-        raise InputError(
-            f"{source} looks like a wide table, with labels of rows and {len(fields) - 1:,} columns of values: "
-            f"{if_wide}, or say which columns hold row, col and value."
-        )
+        raise wide_table(source, len(fields) - 1, if_wide)
     if unknown and len(fields) > (3 if header else MOST_UNNAMED):
         wide = f", or, if it has a column for each item, {if_wide}"
         raise InputError(

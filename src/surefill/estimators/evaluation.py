@@ -85,7 +85,8 @@ class Evaluation:
     models, each fitted on a resampled four fifths of the cells; ``leverage`` the part of a factor model's prior
     variance that its row and column leave; ``counts`` the product of cells seen in the row and the column. Where the
     loss is a chance, intervals all have one width but for the bounds: a chance does not say how large errors are.
-    ``cold`` are entries apart from these where folds are in order of time, and None where they are not.
+    ``cold`` are entries apart from these where folds are in order of time, and None where they are not; ``skipped`` are
+    lines without a value that were left out while reading.
     """
 
     loss: Loss
@@ -97,6 +98,7 @@ class Evaluation:
     high: Array
     outcomes: tuple[FoldOutcome, ...]
     cold: ColdEntries | None = None
+    skipped: int = 0
 
     def summary(self) -> dict[str, Any]:
         """Plain numbers, ready for JSON."""
@@ -120,6 +122,7 @@ class Evaluation:
                 for each in self.outcomes
             ],
             "ways": self._ways(),
+            "skipped_lines": self.skipped,
             "cold": None if self.cold is None else self.cold.summary(),
         }
 
@@ -168,7 +171,7 @@ def evaluate_folds(
     wanted = present if only is None else np.unique(np.asarray(only))
     unknown = wanted[~np.isin(wanted, present)]
     if unknown.size:
-        raise InputError(f"there is no fold {unknown[0]}; the folds are {few(present)}.")
+        raise InputError(f"there is no fold {unknown[0]}; the folds are {few(present.tolist())}.")
     measure = choose_loss(loss, "evaluate_folds")
     bounded = observations if bounds is None else observations.with_bounds(bounds)
     target = measure.default_tolerance(observations) if tolerance is None else tolerance
@@ -189,7 +192,8 @@ def evaluate_folds(
     apart = [cold for *_, cold in parts]
     cold = ColdEntries(*(np.concatenate(each) for each in zip(*((c.losses, c.kept) for c in apart), strict=True)))
     outcomes = tuple(outcome for _, outcome, _ in parts)
-    return Evaluation(measure, target, losses, columns, values, low, high, outcomes, cold if ordered else None)
+    apart_from = cold if ordered else None
+    return Evaluation(measure, target, losses, columns, values, low, high, outcomes, apart_from, observations.skipped)
 
 
 def _one_fold(

@@ -9,7 +9,16 @@ from functools import partial
 from pathlib import Path
 
 from surefill.arrays import Array
-from surefill.data.column_roles import MOST_UNNAMED, Choice, Column, column_position, positions_of
+from surefill.data.column_roles import (
+    IF_WIDE,
+    MOST_UNNAMED,
+    Choice,
+    Column,
+    column_position,
+    positions_of,
+    usual_position,
+    wide_table,
+)
 from surefill.data.observations import Observations
 from surefill.errors import InputError
 from surefill.io.delimited import TextFile
@@ -192,6 +201,8 @@ def choose_columns(
 
     A file that ``may_be_wide`` and looks like it is refused.
     """
+    if header is None and may_be_wide and set(choice.values()) == {None} and _has_numbers_for_names(file):
+        raise wide_table(file.path, len(file.fields) - 1, IF_WIDE)
     if header is None:
         named = any(isinstance(column, str) for column in choice.values())
         header = named or _looks_like_header(file.fields, choice)
@@ -206,6 +217,15 @@ def choose_columns(
         )
     looks_wide = partial(_looks_wide, file) if may_be_wide else None
     return header, positions_of(file.path, file.fields, header, choice, looks_wide)
+
+
+def _has_numbers_for_names(file: TextFile) -> bool:
+    """Whether the first line names rows and then columns by number, as a pivot table does whose columns are ids."""
+    first, *others = file.fields
+    if len(others) < 2 or len(set(others)) < len(others) or not all(map(str.isdigit, others)) or _is_number(first):
+        return False
+    telling = first == "" or usual_position([first], "row") == 0
+    return telling or all(_is_number(record[0]) for record in file.first_records())
 
 
 def _looks_wide(file: TextFile) -> bool:

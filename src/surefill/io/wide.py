@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefill.arrays import Array
+from surefill.data.column_roles import MOST_UNNAMED, usual_roles
 from surefill.data.observations import Observations
 from surefill.errors import InputError, few
 from surefill.io.delimited import TextColumns, TextFile
@@ -29,6 +30,7 @@ def read_wide_text(
     the rows. Empty cells and words such as NA are holes.
     """
     file.check_decimal(decimal)
+    check_not_long(file.path, file.fields, row)
     label_column = label_position(file.path, file.fields, row)
     places = [place for place in range(len(file.fields)) if place != label_column]
     names = [file.fields[place] for place in places]
@@ -66,10 +68,22 @@ def _add_labels(block: TextColumns, column: int, labels: list[str], known: set[s
             raise InputError(f"{block.where(record)}: the row has no label; every row of a wide table needs one.")
         if label in known:
             raise InputError(
-                f"{block.where(record)}: there is a row {label!r} before, and in a wide table each has one line."
+                f"{block.where(record)}: there is a row {label!r} before, and in a wide table each has one line; a "
+                "long one, with one observation per line, is read without wide."
             )
         known.add(label)
         labels.append(label)
+
+
+def check_not_long(path: Path, names: Sequence[str], row: str | int | None) -> None:
+    """Refuse a table with few columns, three of which have the usual names of those of a long one."""
+    roles = usual_roles(names)
+    if row is None and len(names) <= MOST_UNNAMED and None not in roles and len(set(roles)) == 3:
+        long = ", ".join(names[place] for place in roles if place is not None)
+        raise InputError(
+            f"{path} looks like a long table, one observation per line in columns {long}: leave out wide=True (--wide on "
+            "the command line), or say which column has the labels of rows."
+        )
 
 
 def label_position(path: Path, names: Sequence[str], row: str | int | None) -> int:
@@ -140,6 +154,7 @@ def read_wide_parquet(
 ) -> Observations:
     """Observations from a wide pyarrow table; labels are in its first column, or in the index that pandas kept."""
     names = [str(name) for name in table.column_names]
+    check_not_long(path, names, row)
     label_column = label_position(path, names, _index_name(table) if row is None else row)
     places = [place for place in range(len(names)) if place != label_column]
     check_column_names(path, [names[place] for place in places], places)
