@@ -81,8 +81,8 @@ def check_not_long(path: Path, names: Sequence[str], row: str | int | None) -> N
     if row is None and len(names) <= MOST_UNNAMED and None not in roles and len(set(roles)) == 3:
         long = ", ".join(names[place] for place in roles if place is not None)
         raise InputError(
-            f"{path} looks like a long table, one observation per line in columns {long}: leave out wide=True (--wide on "
-            "the command line), or say which column has the labels of rows."
+            f"{path} looks like a long table, one observation per line in columns {long}: leave out wide=True (--wide "
+            "on the command line), or say which column has the labels of rows."
         )
 
 
