@@ -7,7 +7,6 @@ import pytest
 
 from surefill import load, read_observations
 from surefill.cli.progress import ProgressBars
-from surefill.loop import Progress
 
 
 def test_complete_writes_a_table_and_says_what_it_did(run, ratings, tmp_path, capsys):
@@ -152,13 +151,15 @@ def test_a_missing_file_is_said(run, tmp_path, capsys):
     assert "missing.csv does not exist" in capsys.readouterr().err
 
 
-def test_bars_follow_the_steps():
+def test_the_bar_follows_the_bytes_of_a_stream():
     bars = ProgressBars()
-    for step in (1, 2):
-        bars(Progress("fitting", step, 5, 0.1, 1.0))
-    (task,) = bars._bars.tasks
-    assert (task.description, task.completed, task.total) == ("fitting", 2, 5)
-    assert list(bars.track("ab", "writing")) == ["a", "b"]
+    with bars.through("learning", 10_000_000):
+        bars.at(5_000_000)
+        assert bars.state().doing == "learning"
+        assert bars.state().seconds_left == pytest.approx(2.5, rel=0.1)  # a quarter of ten
+    with bars.through("learning", None):
+        bars.at(5)
+        assert bars.state().share < 1
 
 
 def test_nothing_given_is_overwritten(run, ratings, tmp_path, capsys):

@@ -15,6 +15,7 @@ from surefill.cli.options import (
     as_read_options,
     command_line,
     described,
+    jobs_option,
     promise_options,
     reading_options,
     seed_option,
@@ -102,6 +103,7 @@ if TYPE_CHECKING:
         + " auto: game; up to 150 rows and columns coverage, where it supports as much.",
     ),
     seed_option,
+    jobs_option,
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 def complete(

@@ -12,6 +12,7 @@ from surefill.cli.options import (
     PATH,
     ColumnName,
     as_read_options,
+    jobs_option,
     promise_options,
     reading_options,
     seed_option,
@@ -49,6 +50,7 @@ from surefill.registry import AUTO, CONFIDENCES
     help="As for 'surefill complete'.",
 )
 @seed_option
+@jobs_option
 @click.option("--json", "as_json", is_flag=True, help="Print the numbers as JSON.")
 def evaluate(
     file: Path,

@@ -12,6 +12,7 @@ from surefill import __version__
 from surefill.cli.complete import complete
 from surefill.cli.demo import demo
 from surefill.cli.evaluate import evaluate
+from surefill.cli.progress import NOTHING_WRITTEN
 from surefill.cli.reproduce import reproduce
 from surefill.cli.stream import stream
 from surefill.cli.suggest import suggest
@@ -44,8 +45,8 @@ commands.add_command(suggest)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run a command and exit: 0 done, 2 bad input, 1 no answer (one sentence on standard error), 130 interrupted."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    """Run a command and exit: 0 done, 2 bad input, 1 no answer, 130 or 143 interrupted, with a sentence each."""
+    signal.signal(signal.SIGTERM, _interrupt)
     try:
         commands.main(args=arguments, prog_name="surefill", standalone_mode=False)
     except click.exceptions.Exit as stop:
@@ -63,9 +64,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _fail(str(error), exit_code=1)
     except MemoryError:
         _fail("the matrix is too large for this machine's memory; complete a part of its rows or columns.", exit_code=1)
-    except (KeyboardInterrupt, click.Abort):
-        click.echo("surefill: interrupted; nothing was written.", err=True)
-        sys.exit(130)
+    except (KeyboardInterrupt, click.Abort) as stop:
+        number = next(iter((stop.__cause__ or stop).args), signal.SIGINT)
+        _fail(NOTHING_WRITTEN, exit_code=128 + number)
+
+
+def _interrupt(number: int, _: object) -> None:
+    raise KeyboardInterrupt(number)
 
 
 def _fail(sentence: str, exit_code: int = 2) -> None:

@@ -176,12 +176,36 @@ seed_option = click.option(
 )
 
 
+def jobs_option(command: Command) -> Command:
+    """How many cores all that the command does may use; the command itself need not know."""
+    return click.option(
+        "--jobs",
+        type=int,
+        default=-1,
+        show_default=True,
+        expose_value=False,
+        callback=_use_jobs,
+        help="Cores to use: 1, 2, ..., or -1 for all. Results do not depend on it.",
+    )(command)
+
+
+def _use_jobs(context: click.Context, _: click.Parameter, jobs: int) -> None:
+    from surefill.parallel import using_jobs
+
+    if jobs == 0:
+        raise click.BadParameter("0 cores do no work; give 1 or more, or -1 for all.")
+    if jobs != -1 and not context.resilient_parsing:
+        context.with_resource(using_jobs(jobs))
+
+
 def command_line(context: click.Context) -> str:
     """What was typed, with the options that were given and quotes where a shell needs them."""
     words = context.command_path.split()
     for parameter in context.command.params:
-        if context.get_parameter_source(str(parameter.name)) is ParameterSource.COMMANDLINE:
-            words += _typed(parameter, context.params[str(parameter.name)])
+        name = str(parameter.name)
+        # what a command is not told, such as --jobs, changes nothing that it does
+        if name in context.params and context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            words += _typed(parameter, context.params[name])
     return shlex.join(words)
 
 

@@ -1,72 +1,44 @@
-"""Progress bars on standard error where a person watches, and interruption by signals at safe places."""
+"""The bar on standard error where a person watches, and interruption by signals at safe places."""
 
 from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from types import TracebackType
-from typing import Any, Self, TypeVar
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
 
 import click
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-from surefill.loop import Progress as Step
+from surefill.waiting import Part, ProgressBar
 
-Part = TypeVar("Part")
+BYTES_PER_SECOND = 1e6
+"""Of a stream, about: 25 bytes an observation, of which some 40,000 are learnt in a second."""
 
 
-class ProgressBars:
-    """One line per task; a step of the loop moves the task's bar, :meth:`stage` shows a task with no steps."""
+NOTHING_WRITTEN = "interrupted; nothing was written, and the same command starts anew."
+"""Said when a command was stopped before it had anything to show."""
 
-    def __init__(self) -> None:
-        columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
-        self._bars = Progress(*columns, console=Console(stderr=True), transient=True)
-        self._tasks: dict[str, TaskID] = {}
 
-    def __enter__(self) -> Self:
-        if self._bars.console.is_terminal:
-            self._bars.start()
-        return self
+class ProgressBars(ProgressBar):
+    """One bar over all that a command does."""
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._bars.console.is_terminal:
-            self._bars.stop()
+    def stage(self, description: str) -> AbstractContextManager[None]:
+        """Inside, that part of the command runs."""
+        return self.part(description)
 
     @contextmanager
-    def paused(self) -> Iterator[None]:
-        """Take the bars off the terminal while something else is said or asked there."""
-        if not self._bars.console.is_terminal:
+    def through(self, description: str, size: int | None) -> Iterator[None]:
+        """Inside, a file of ``size`` bytes is gone through; :meth:`at` tells how far; None where that is unknown."""
+        self._size = size
+        self.plan([Part(description, (size or 0) / BYTES_PER_SECOND)])
+        with self.part(description):
             yield
-            return
-        self._bars.stop()
-        yield
-        self._bars.start()
 
-    def __call__(self, step: Step) -> None:
-        """Move the bar of the step's task."""
-        task = self._tasks.get(step.task)
-        if task is None:
-            task = self._tasks[step.task] = self._bars.add_task(step.task, total=step.max_steps)
-        self._bars.update(task, completed=step.step)
-
-    def track(self, parts: Iterable[Part], description: str) -> Iterator[Part]:
-        """The parts one by one, counted on a line of their own."""
-        task = self._bars.add_task(description, total=None)
-        for count, part in enumerate(parts, 1):
-            yield part
-            self._bars.update(task, description=f"{description}, block {count}")
-
-    @contextmanager
-    def stage(self, description: str) -> Iterator[None]:
-        """Show ``description`` as running while the body runs."""
-        task = self._bars.add_task(description, total=None)
-        yield
-        self._bars.remove_task(task)
+    def at(self, position: int) -> None:
+        """So many bytes are done."""
+        if self._size:
+            self.reached(min(1.0, position / self._size))
 
 
 class Interrupted(BaseException):
@@ -117,6 +89,6 @@ class Interruption:
         try:
             yield
         except Interrupted as stop:
-            click.echo("surefill: interrupted; nothing was written.", err=True)
+            click.echo(f"surefill: {NOTHING_WRITTEN}", err=True)
             sys.exit(128 + stop.number)
         self._waiting = False

@@ -94,9 +94,15 @@ def stream(file: Path, output: Path | None, checkpoint: Path | None, as_json: bo
         with open_writer(output, suffix, reader.columns, kept if checkpoint is not None else None) as out:
             if not kept:
                 out.header()
-            run.learn_all(reader, out, interruption, bars, options["rolling"], as_json)
+            with bars.through("learning", _size(file)):
+                run.learn_all(reader, out, interruption, bars, options["rolling"], as_json)
     summary = run.summary(reader, output, time.perf_counter() - start)
     click.echo(json.dumps(summary, indent=2) if as_json else describe(summary), err=str(output) == "-")
+
+
+def _size(file: Path) -> int | None:
+    """Bytes to read; None of a pipe, and of a packed file, whose places are those of what it unpacks to."""
+    return file.stat().st_size if file.is_file() and file.suffix.lower() != ".gz" else None
 
 
 @contextmanager
@@ -178,7 +184,8 @@ class StreamRun:
         """Learn to the end of the input, saving every so often; when interrupted, save and leave."""
         pieces = iter(reader.pieces(lambda: self.every - self.model.n_observed % self.every))
         try:
-            for records in bars.track(interruption.between(pieces), "learning"):
+            for records in interruption.between(pieces):
+                bars.at(records.place.position)
                 if len(records.values):
                     out.write(records, self.model.learn_many(records.rows, records.cols, records.values))
                 self.place = records.place
@@ -189,8 +196,11 @@ class StreamRun:
                     self.save(out)
         except Interrupted as stop:
             self.save(out)
-            saved = f"everything up to observation {self.model.n_observed:,} is in {self.checkpoint}"
-            nothing = "nothing was saved; --checkpoint would keep what was learnt"
+            saved = (
+                f"everything up to observation {self.model.n_observed:,} is in {self.checkpoint}, and the same command "
+                "goes on from there"
+            )
+            nothing = "nothing was saved, and the same command starts anew; --checkpoint would keep what was learnt"
             click.echo(f"surefill: interrupted; {saved if self.checkpoint else nothing}.", err=True)
             sys.exit(128 + stop.number)
         self.save(out)

@@ -15,15 +15,16 @@ from surefill.completion import BayesianFactorModel, FactorModel
 from surefill.confidence.posterior import PosteriorConfidence
 from surefill.data import Observations
 from surefill.errors import InputError, few
+from surefill.estimators.costs import seconds_of_comparison, seconds_of_fit
 from surefill.estimators.partial_completer import PartialCompleter
 from surefill.estimators.result import PartialCompletion
 from surefill.estimators.seeds import choose_seed
 from surefill.guarantee import BaselineOutcome, Candidates, HeldOut, compare_baselines
 from surefill.guarantee.plan import within
-from surefill.loop import ProgressCallback
 from surefill.losses import Loss, choose_loss
 from surefill.parallel import using_jobs
 from surefill.spaces.confidence_matrix import some_cells
+from surefill.waiting import Part, Watcher, part, plan, watched
 
 LEVEL = 0.9
 """Probability that intervals are asked for."""
@@ -142,6 +143,7 @@ class Evaluation:
         }
 
 
+@watched
 def evaluate_folds(
     observations: Observations,
     folds: ArrayLike,
@@ -154,7 +156,7 @@ def evaluate_folds(
     loss: Any = "squared",
     bounds: tuple[float, float] | None = None,
     random_state: int | None = 0,
-    progress: ProgressCallback | None = None,
+    progress: Watcher = None,
     n_jobs: int | None = None,
 ) -> Evaluation:
     """Hold out each fold in turn, or those named in ``only``, and fit on the others; ``folds`` has one per cell.
@@ -183,6 +185,8 @@ def evaluate_folds(
         random_state=choose_seed("evaluate_folds", random_state),
         progress=progress,
     )
+    seconds = seconds_of_fit(observations) + seconds_of_comparison(observations)
+    plan(progress, [Part(f"fold {k}", seconds, kind="fold") for k in wanted])
     with using_jobs(n_jobs):
         parts = [_one_fold(completer, bounded, fold, int(k), ordered) for k in wanted]
     columns = {name: np.concatenate([part[name] for part, *_ in parts]) for name in parts[0][0]}
@@ -201,10 +205,14 @@ def _one_fold(
 ) -> tuple[dict[str, Array], FoldOutcome, ColdEntries]:
     train = observations.select(folds < fold if ordered else folds != fold)
     held_out = observations.select(folds == fold)
-    completer.fit(train)
     is_cold = _is_cold(train, held_out) if ordered else np.zeros(len(held_out), dtype=bool)
-    cold = _cold_entries(completer, held_out, is_cold)
-    columns, outcome = _warm_entries(completer, train, held_out, np.flatnonzero(~is_cold), fold)
+    watcher = completer.progress
+    with part(watcher, f"fold {fold}"):
+        plan(watcher, [Part("fitting", seconds_of_fit(train)), Part("comparing", seconds_of_comparison(train))])
+        completer.fit(train)
+        with part(watcher, "comparing"):
+            cold = _cold_entries(completer, held_out, is_cold)
+            columns, outcome = _warm_entries(completer, train, held_out, np.flatnonzero(~is_cold), fold)
     return columns, outcome, cold
 
 

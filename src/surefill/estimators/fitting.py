@@ -17,6 +17,7 @@ from surefill.confidence import Certificate, ConfidenceAlgorithm, ExtendableConf
 from surefill.confidence.algorithm import TriedConfidence
 from surefill.data import BoundsSource, Observations
 from surefill.errors import InputError, invalid_parameter
+from surefill.estimators.costs import parts_of_fit
 from surefill.estimators.result import Estimates, EstimatesAt, PartialCompletion
 from surefill.guarantee import (
     Calibration,
@@ -38,6 +39,7 @@ from surefill.registry import AUTO, COMPLETIONS, CONFIDENCES
 from surefill.risk import ConfidenceRisk, CrossFit, Risk, RiskAlgorithm, RiskCurve, RiskModel
 from surefill.spaces.confidence_matrix import some_cells
 from surefill.spaces.conic_model import SIZE_LIMIT
+from surefill.waiting import part, plan
 
 POPULATION = 50_000
 """Cells that a plan is made on, and filled ones counted: a share of them is known to 0.2%."""
@@ -97,7 +99,9 @@ class Fitting:
     def run(self, observations: Observations, asked: NDArray[np.bool_]) -> PartialCompletion:
         """The whole job; ``asked`` tells which observations were chosen, not drawn: they are trained on, but the
         promise and what it is settled by rest on the others."""
-        split = CalibrationSplit.of(observations, self.aim, self.propensity, self.random_state, asked)
+        plan(self.progress, parts_of_fit(observations, self.confidences, self._tries, self.risk is not None))
+        with part(self.progress, "setting aside"):
+            split = CalibrationSplit.of(observations, self.aim, self.propensity, self.random_state, asked)
         if observations.bounds_from is not BoundsSource.GIVEN:
             split = replace(split, train=split.train.with_bounds(None))
         train = split.train
@@ -108,12 +112,14 @@ class Fitting:
         with self._timed("trial fit"):
             trial = self._try(cross_fit, tolerance)
         with self._timed("fit"):
-            completion = self.completion.fit(train, self.progress)
+            with part(self.progress, "fit"):
+                completion = self.completion.fit(train, self.progress)
             algorithm = self.confidences[0] if trial is None else trial.confidence
-            confidence, certificate = algorithm.fit(train, completion, self.progress)
+            with part(self.progress, "support"):
+                confidence, certificate = algorithm.fit(train, completion, self.progress)
         with self._timed("risk"):
             risk = self._risk(train, completion, confidence, certificate, cross_fit, trial)
-        with self._timed("promise"):
+        with self._timed("promise"), part(self.progress, "promise"):
             floor = support_floor(confidence, certificate, 0.0 if trial is None else trial.tested)
             certificate = replace(certificate, tried=() if trial is None else trial.tried)
             found = Estimates(completion, confidence, risk)
@@ -126,15 +132,21 @@ class Fitting:
         kept, however small their risk: held-out cells are drawn like the observed ones and say nothing of entries that
         are never drawn. None where one algorithm sets its floor by itself and nothing else needs the trial.
         """
-        only = self.confidences[0] if len(self.confidences) == 1 else None
-        if self.risk is not None and getattr(only, "sets_floor", False):
+        if not self._tries:
             return None
         train, held_out = cross_fit.split(0)
-        completion = cross_fit.completion(0)
+        with part(self.progress, "trial fit"):
+            completion = cross_fit.completion(0)
         trials = [self._try_one(each, train, held_out, completion, tolerance) for each in self.confidences]
         enough = max(trial.supported for trial in trials) - AS_MUCH
         taken = next(trial for trial in trials if trial.supported >= enough)
         return replace(taken, tried=tuple(TriedConfidence(trial.name, trial.supported) for trial in trials))
+
+    @property
+    def _tries(self) -> bool:
+        """Whether there is a trial fit."""
+        only = self.confidences[0] if len(self.confidences) == 1 else None
+        return self.risk is None or not getattr(only, "sets_floor", False)
 
     def _try_one(
         self,
@@ -149,7 +161,8 @@ class Fitting:
         # Confidence algorithms measure errors by their squares, whatever the loss.
         squared_tolerance = tolerance if self.loss == SQUARED else SQUARED.default_tolerance(train)
         algorithm = candidate.chosen_for(train, completion, squared_tolerance, error)
-        confidence, certificate = algorithm.fit(train, completion, self.progress)
+        with part(self.progress, "trial support"):
+            confidence, certificate = algorithm.fit(train, completion, self.progress)
         at_held_out = confidence.at(held_out.rows, held_out.cols)
         curve = RiskCurve.fit(at_held_out, self.loss.at(held_out, predicted), held_out.counts)
         tested = float(np.quantile(at_held_out, UNTESTED))

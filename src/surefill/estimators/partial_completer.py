@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -32,9 +33,9 @@ from surefill.estimators.seeds import check_random_state, choose_seed
 from surefill.estimators.suggestion import Cells, suggest
 from surefill.estimators.wide_frame import compare_columns, complete_frame
 from surefill.guarantee.propensity import AIMS, Aim
-from surefill.loop import ProgressCallback
 from surefill.losses import choose_loss
 from surefill.parallel import check_n_jobs, using_jobs
+from surefill.waiting import Watcher, check_progress, part, watching
 
 FEWEST_CELLS = 4
 """One cell to calibrate on, and three to learn from: a row, a column and what they share."""
@@ -85,7 +86,8 @@ class PartialCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
     random_state : seed of everything random; the same seed gives the same result. None takes a fresh one, a numpy
         generator gives its next; the one used is ``random_state_``.
     n_jobs : cores to fit on: None or -1 for all, 1 for one, as scikit-learn counts them. Results do not depend on it.
-    progress : called after each step of the iterative parts.
+    progress : True for a bar over the whole fit with what is left of it, in a terminal or notebook; or a function that
+        is called after each step of the iterative parts, see :class:`surefill.loop.Progress`.
 
     Attributes
     ----------
@@ -120,7 +122,7 @@ class PartialCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
         sensitivity: float = 1.0,
         bounds: tuple[float, float] | None = None,
         random_state: int | np.random.RandomState | np.random.Generator | None = 0,
-        progress: ProgressCallback | None = None,
+        progress: Watcher = None,
         n_jobs: int | None = None,
     ) -> None:
         self.tolerance = tolerance
@@ -177,10 +179,10 @@ class PartialCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
             sensitivity=float(self.sensitivity),
             aim=self.aim,
             random_state=self.random_state_,
-            progress=self.progress,
+            progress=None,
         )
-        with using_jobs(self.n_jobs):
-            return fitting.run(observations, asked)
+        with using_jobs(self.n_jobs), watching(self.progress) as progress, part(progress, "fitting"):
+            return replace(fitting, progress=progress).run(observations, asked)
 
     def _validate(self) -> None:
         if self.tolerance is not None and not (is_number(self.tolerance) and 0 < self.tolerance < np.inf):
@@ -200,6 +202,7 @@ class PartialCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
             raise invalid_parameter("PartialCompleter", "bounds", "two numbers, low < high, or None", self.bounds)
         check_random_state("PartialCompleter", self.random_state)
         check_n_jobs("PartialCompleter", self.n_jobs)
+        check_progress("PartialCompleter", self.progress)
 
     def _validate_matrix(self, X: Any, *, reset: bool) -> Any:
         if not reset and not hasattr(self, "feature_names_in_"):

@@ -16,11 +16,11 @@ from surefill.io import ReadOptions
 from surefill.io.files import check_folder, replacing
 from surefill.io.writers import check_table_target
 from surefill.jobs.completed_table import WrittenTable, write_rows
-from surefill.jobs.stages import about, read_file, stage
+from surefill.jobs.stages import about, plan_completing, read_file, stage
 from surefill.jobs.table_size import Confirm
 from surefill.jobs.write_options import WriteOptions
-from surefill.loop import ProgressCallback
 from surefill.report import check_report_target, render_report
+from surefill.waiting import Watcher, part, watched
 
 
 @dataclass(frozen=True)
@@ -123,6 +123,7 @@ class CompletedFile:
         return {name: value for name, value in plain.items() if value is not None or name not in ("model", "report")}
 
 
+@watched
 def complete_file(
     file: str | Path,
     output: str | Path,
@@ -141,7 +142,7 @@ def complete_file(
     report: str | Path | None = None,
     command: str | None = None,
     confirm: Confirm | None = None,
-    progress: ProgressCallback | None = None,
+    progress: Watcher = None,
 ) -> CompletedFile:
     """Read observations from ``file``, keep what can be trusted at the tolerance, and write it to ``output``.
 
@@ -157,7 +158,7 @@ def complete_file(
     command : what the page says one has to run to repeat it; the completer's parameters where None.
     confirm : called with the expected :class:`TableSize` of a table of more than 100 MB; InputError where it is not
         true. When None, tables of up to a gigabyte are written.
-    progress : called after each step of each stage.
+    progress : True for a bar over the whole job, or a function that is called after each step of each stage.
 
     Examples
     --------
@@ -183,6 +184,7 @@ def complete_file(
     observations = read_file(source, options, progress)
     rows = written.rows_of(observations)
     written.check_size(observations, len(rows), target)
+    plan_completing(observations, len(rows), report is not None, progress)
     completer = PartialCompleter(
         tolerance=tolerance,
         delta=delta,
@@ -204,7 +206,8 @@ def complete_file(
             with stage("reporting", progress):
                 page = render_report(completer, title=source.name, command=command)
             unfinished.enter_context(replacing(report_target)).write_text(page, encoding="utf-8")
-        table = write_rows(completer, output, written, rows, confirm, progress)
+        with part(progress, "writing"):
+            table = write_rows(completer, output, written, rows, confirm, progress)
     files = {"model": model_target, "report": report_target}
     return _summary(completer.result_, observations, table, top_n=written.top_n, **files)
 

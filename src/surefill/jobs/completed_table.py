@@ -19,7 +19,8 @@ from surefill.io.writers import bytes_per_line, check_table_target
 from surefill.jobs.digits import choose_digits, rounded
 from surefill.jobs.table_size import Confirm, TableSize, could_be_large, expected_lines, settle_size
 from surefill.jobs.write_options import Layout, WriteOptions
-from surefill.loop import Progress, ProgressCallback
+from surefill.loop import Progress
+from surefill.waiting import Watcher, watched
 
 ADDED_COLUMNS = {"confidence", "risk", "keep", "observed", "low", "high"}
 """Columns that a completed table has beside those of the file it was made from."""
@@ -57,13 +58,14 @@ class WrittenTable:
     filled_cells: int
 
 
+@watched
 def write_completed(
     model: PartialCompleter | str | Path,
     output: str | Path,
     write: WriteOptions | None = None,
     *,
     confirm: Confirm | None = None,
-    progress: ProgressCallback | None = None,
+    progress: Watcher = None,
 ) -> WrittenTable:
     """Write the trusted part of a fitted completer, or of one that was saved, to a file.
 
@@ -74,7 +76,7 @@ def write_completed(
     write : which cells, with how many digits, long or wide; the kept and observed ones, long, where None.
     confirm : called with the expected :class:`TableSize` of a table of more than 100 MB; InputError where it is not
         true. When None, tables of up to a gigabyte are written.
-    progress : called after each block.
+    progress : True for a bar, or a function that is called after each block.
 
     Examples
     --------
@@ -103,7 +105,7 @@ def write_rows(
     options: WriteOptions,
     rows: Indices,
     confirm: Confirm | None,
-    progress: ProgressCallback | None,
+    progress: Watcher,
 ) -> WrittenTable:
     """Write the rows at these positions; what could be refused without a fit has been looked at."""
     seen, layout = completer.observations_, options.layout or "long"
@@ -123,9 +125,7 @@ def write_rows(
 class _Table:
     """The blocks of a completed table, with progress and a count of the missing cells that are filled."""
 
-    def __init__(
-        self, completer: PartialCompleter, options: WriteOptions, rows: Indices, progress: ProgressCallback | None
-    ) -> None:
+    def __init__(self, completer: PartialCompleter, options: WriteOptions, rows: Indices, progress: Watcher) -> None:
         self._completer, self._options, self._rows, self._progress = completer, options, rows, progress
         self._seen = completer.observations_
         self.digits = choose_digits(self._seen.values, completer.result_) if options.digits is None else options.digits
@@ -140,7 +140,7 @@ class _Table:
             self.filled += int((block["keep"] & ~block["observed"]).sum())
             listed = block if options.top_n is None else top_of_rows(block, options.top_n)
             yield rows, rounded(listed, self.digits, bounds)
-            if self._progress is not None:
+            if callable(self._progress):
                 seconds = time.perf_counter() - start
                 self._progress(Progress("writing", step, n_blocks, seconds, step / n_blocks))
 

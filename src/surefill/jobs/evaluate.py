@@ -18,8 +18,8 @@ from surefill.estimators.evaluation import Evaluation, evaluate_folds
 from surefill.io import ReadOptions
 from surefill.io.readers import read_ordered
 from surefill.jobs.stages import about, read_file, stage
-from surefill.loop import ProgressCallback
 from surefill.report import check_picture_target, draw_risk_coverage
+from surefill.waiting import Watcher, watched
 
 ORDER_NAMES = {
     "risk": "risk (ours)",
@@ -33,6 +33,7 @@ ORDER_NAMES = {
 """What people call the orders of :class:`surefill.estimators.evaluation.Evaluation`."""
 
 
+@watched
 def evaluate_file(
     file: str | Path,
     *,
@@ -46,7 +47,7 @@ def evaluate_file(
     confidence: Any = "auto",
     loss: Any = "squared",
     random_state: int = 0,
-    progress: ProgressCallback | None = None,
+    progress: Watcher = None,
 ) -> Evaluation:
     """Hold out each fold of ``file`` in turn, predict it, and score the ways to rank entries by trust.
 

@@ -7,14 +7,42 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from surefill.arrays import row_blocks
 from surefill.data import Observations
 from surefill.errors import InputError
+from surefill.estimators.costs import seconds_of_fit
+from surefill.estimators.long_table import BLOCK_CELLS
 from surefill.io import ReadOptions
-from surefill.loop import Progress, ProgressCallback
+from surefill.loop import Progress
+from surefill.waiting import Part, Watcher, part, plan
+
+READING_PER_BYTE = 2e-8
+"""Seconds of one core to read a byte of text: 50 MB in a second or so."""
+
+FITTING_PER_BYTE = 2e-6
+"""Seconds of a fit for each byte of the file, before it is known what the file holds: 4 s for MovieLens 100K, 2 MB."""
+
+WRITING_PER_CELL = 6e-7
+"""Seconds to look at a cell of the matrix and write some of them; measured on MovieLens 100K."""
+
+REPORT, REPORT_PER_CELL = 2.0, 2e-5
+"""Seconds to make a report, and for each observed cell."""
 
 
-def read_file(file: Path, options: ReadOptions, progress: ProgressCallback | None) -> Observations:
+def plan_completing(observations: Observations, m: int, reports: bool, progress: Watcher) -> None:
+    """What is to come once a file is read, of which m rows are to be written."""
+    n = observations.shape[1]
+    report = [Part("reporting", REPORT + REPORT_PER_CELL * len(observations))] if reports else []
+    blocks = len(row_blocks(m, n, BLOCK_CELLS))
+    writing = Part("writing", 0.05 + WRITING_PER_CELL * m * n, blocks)
+    plan(progress, [Part("fitting", seconds_of_fit(observations)), *report, writing])
+
+
+def read_file(file: Path, options: ReadOptions, progress: Watcher) -> Observations:
     """The observations in a file, reported as a stage."""
+    size = file.stat().st_size if file.is_file() else 0
+    reading, follows = 0.05 + READING_PER_BYTE * size, 1.0 + FITTING_PER_BYTE * size
+    plan(progress, [Part("reading", reading), Part("what follows", follows)])
     with stage("reading", progress):
         return options.read(file)
 
@@ -29,12 +57,13 @@ def about(file: Path) -> Iterator[None]:
 
 
 @contextmanager
-def stage(task: str, progress: ProgressCallback | None) -> Iterator[None]:
+def stage(task: str, progress: Watcher) -> Iterator[None]:
     """Report a stage that has no steps of its own as begun, then as done."""
-    if progress is None:
+    if not callable(progress):
         yield
         return
     start = time.perf_counter()
-    progress(Progress(task, 0, 1, 0.0, 0.0))
-    yield
-    progress(Progress(task, 1, 1, time.perf_counter() - start, 1.0))
+    with part(progress, task):
+        progress(Progress(task, 0, 1, 0.0, 0.0))
+        yield
+        progress(Progress(task, 1, 1, time.perf_counter() - start, 1.0))

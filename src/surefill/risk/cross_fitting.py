@@ -18,6 +18,7 @@ from surefill.loop import ProgressCallback
 from surefill.losses import SQUARED, Loss
 from surefill.parallel import current_map
 from surefill.registry import storable
+from surefill.waiting import Waiting, part
 
 FEWEST = 20
 """Cells that each part of a split into blocks needs: the mean of fewer losses is off by a third or more."""
@@ -135,7 +136,10 @@ class CrossFit:
     def fit_all(self) -> None:
         """Fit what is not fitted yet, independent folds at the same time."""
         missing = [fold for fold in range(self.n_folds) if fold not in self._completions]
-        fitted = current_map().map(lambda fold: self.algorithm.fit(self.split(fold)[0]), missing)
+        # steps of several folds at once, from several threads, are for a bar; a plain callback would be confused
+        progress = self._progress if isinstance(self._progress, Waiting) else None
+        with part(progress, "cross-fitting"):
+            fitted = current_map().map(lambda fold: self.algorithm.fit(self.split(fold)[0], progress), missing)
         self._completions.update(zip(missing, fitted, strict=True))
 
     def residuals(self, loss: Loss | None = None) -> Residuals:
@@ -162,7 +166,8 @@ class CrossFit:
         if min(np.count_nonzero(inside & ~held_out), np.count_nonzero(held_out), np.count_nonzero(~inside)) < FEWEST:
             return None
         train = cells.select(inside & ~held_out)
-        evidence = Evidence.of(train, self.algorithm.fit(train, self._progress))
+        with part(self._progress, "hidden blocks"):
+            evidence = Evidence.of(train, self.algorithm.fit(train, self._progress))
         return HiddenBlocks(evidence, cells.select(held_out), cells.select(~inside))
 
 

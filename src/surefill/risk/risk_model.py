@@ -21,6 +21,7 @@ from surefill.risk.backfitting import Backfitting, hats, knots_for
 from surefill.risk.chance import ChanceOfLargeError
 from surefill.risk.cross_fitting import CrossFit, Evidence, HiddenBlocks, Residuals
 from surefill.risk.noise_factors import TINY, NoiseFactors, NoiseSide
+from surefill.waiting import part
 
 
 @storable
@@ -230,7 +231,7 @@ def _learnt(
     centre = float(np.average(cells.log_variance, weights=cells.counts))
     features = np.column_stack([cells.log_variance - centre, hats(cells.predicted, knots)])
     solver = Backfitting(features, 1, cells.loss + least, sides, TOL, loss.degree / 2)
-    with one_blas_thread():
+    with one_blas_thread(), part(progress, "risk"):
         fit = run(solver, max_steps=MAX_STEPS, progress=progress).state
     slope = float(fit.coefficients[0])
     heights = fit.coefficients[1:] - slope * centre
