@@ -107,12 +107,12 @@ def test_the_slider_moves_by_keyboard(browser, report, uneven):
     assert moved[1] == f"{other.kept_share():.0%}"
     assert moved[3] == f"{other.selection.held_out_error:.3g}"
     assert browser.find_element(By.ID, "other-mark").is_displayed()
-    assert slider.get_attribute("aria-valuetext") == f"{moved[0]}: promised, {moved[6]}"
+    assert slider.get_attribute("aria-valuetext") == f"{moved[0]}: could be promised, {moved[6]}"
     filled = f"{other.selection.n_filled:,.0f} of the {other.selection.n_missing:,.0f} missing cells"
     assert moved[7] == f"Fills {filled}"
     assert moved[6] == f"fills {moved[8]} of the {other.selection.n_missing:,.0f} missing cells"
     slider.send_keys(Keys.HOME)
-    assert readings(browser)[4] == "✗ not promised"
+    assert readings(browser)[4] == "✗ could not be promised"
     assert readings(browser)[6].startswith("fills none of the")
     assert "calibration cells do not allow to promise" in readings(browser)[5]
     browser.find_element(By.ID, "reset").click()

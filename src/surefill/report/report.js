@@ -158,8 +158,8 @@
   const keptWords = (k) => {
     const [kept, count, why] = [keptOf(k), cells(k), data.reasons[refusalOf(k)]];
     if (count === 1) return kept ? "kept" : `not kept: ${why}`;
-    if (kept === count) return "kept: all of it";
-    return `kept: ${kept ? percent(kept / count) : "none of it"}; the rest mostly not: ${why}`;
+    if (kept === count) return "all kept";
+    return kept ? `${percent(kept / count)} kept; the rest mostly: ${why}` : `none kept, mostly: ${why}`;
   };
 
   const read = () => {

@@ -82,10 +82,11 @@ def panel_words(contents: ReportContents, outcome: ToleranceOutcome) -> str:
 
 
 def verdict(contents: ReportContents, outcome: ToleranceOutcome) -> str:
-    """Whether a tolerance is promised."""
+    """Whether a tolerance is promised, or could have been had it been asked for."""
     promised = not (outcome.selection.empty or contents.guarantee.withheld)
-    asked = ", as asked" if outcome is contents.outcome else ""
-    return ("✓ promised" if promised else "✗ not promised") + asked
+    if outcome is contents.outcome:
+        return "✓ promised, as asked" if promised else "✗ not promised"
+    return "✓ could be promised" if promised else "✗ could not be promised"
 
 
 def why(contents: ReportContents, outcome: ToleranceOutcome) -> str:

@@ -61,7 +61,7 @@ def outcomes_table(contents: ReportContents) -> str:
         "kept of all cells",
         "kept of calibration cells",
         "their error",
-        "promised",
+        "can be promised",
     )
     return table(heads, rows, current=shown.index(asked))
 
