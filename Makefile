@@ -8,9 +8,9 @@ FANCY := .venv-fancyimpute
 SMURFF := .venv-smurff
 SEEDS ?= 10
 
-.PHONY: demo test test-processors test-browser test-validity setup lint bench bench-active bench-coverage bench-online bench-risk bench-stream bench-support docs lock clean
+.PHONY: demo pictures test test-processors test-browser browser test-validity setup lint bench bench-active bench-coverage bench-online bench-risk bench-stream bench-support docs lock clean
 
-demo: setup  ## the idea on a small matrix and on real images: numbers and two pictures in surefill-demo/
+demo: setup  ## the idea on a small matrix and on real images, and questions to a model: numbers here, files in surefill-demo/
 	$(BIN)/surefill demo -o surefill-demo
 
 test: lint docs  ## what CI runs: lint, types, layers, tests with warnings as errors, doctests, prose that is code
@@ -26,11 +26,16 @@ test-validity: setup  ## how often promises are broken: on known truths, by chan
 test-processors: setup  ## the numerical tests under other kernels, threads and perturbed draws: some minutes for each of a dozen settings
 	$(BIN)/python tests/processors.py
 
-test-browser: setup  ## the report in a real browser; installs Debian's chromium where it is missing
+test-browser: setup browser  ## the report in a real browser; installs Debian's chromium where it is missing
+	$(BIN)/python -m pytest -q tests/report/test_browser.py
+
+pictures: setup browser  ## the pictures of the front page and of the page about the report, made anew in docs/
+	$(BIN)/python docs/pictures.py
+
+browser:
 	@command -v chromium >/dev/null && command -v chromedriver >/dev/null \
 		|| { test "$$(id -u)" = 0 && apt-get update -qq && apt-get install -y -qq chromium chromium-driver; } \
 		|| { echo "chromium and chromedriver are needed: apt-get install chromium chromium-driver" >&2; exit 1; }
-	$(BIN)/python -m pytest -q tests/report/test_browser.py
 
 setup: $(VENV)/.ready
 

@@ -37,22 +37,40 @@ def test_the_second_chapter_fills_holes_and_leaves_hidden_halves_blank(told):
     assert digits["holes"] + digits["hidden"] + digits["pixels_seen"] == 240 * 64
 
 
-def test_both_pictures_are_there_and_nothing_else(told):
+def test_pictures_model_and_pairs_are_there_and_nothing_else(told):
     folder = told[1]
-    assert sorted(path.name for path in folder.iterdir()) == ["digits.png", "figure1.png"]
-    for name, chapter in (("digits.png", "digits"), ("figure1.png", "figure1")):
+    names = sorted(path.name for path in folder.iterdir())
+    assert names == ["digits.png", "figure1.png"]
+    assert told[0]["files"] == [str(folder / name) for name in names]
+    for name in ("digits.png", "figure1.png"):
         assert (folder / name).read_bytes()[:8] == PNG
-        assert told[0][chapter]["picture"] == str(folder / name)
+    assert [path.name for path in folder.parent.iterdir()] == [folder.name]
 
 
-def test_a_person_is_told_numbers_promise_and_where_the_pictures_are(told):
+def test_a_person_is_told_numbers_and_promise(told):
     blocks, digits = told[0]["figure1"], told[0]["digits"]
     first, second = describe_blocks(blocks), describe_digits(digits)
     assert "within groups" in first
     assert f"{digits['kept_holes']:.0%}" in second
     for text, chapter in ((first, blocks), (second, digits)):
-        for what in ("selection", "certificate", "guarantee", "picture"):
+        for what in ("selection", "certificate", "guarantee"):
             assert chapter[what] in text
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_a_fault_leaves_no_file_and_keeps_those_that_were_there(run, tmp_path, monkeypatch, there):
+    folder = tmp_path / "demo"
+    if there:
+        folder.mkdir()
+        (folder / "mine.txt").write_text("mine")
+
+    def draw_then_stop(*given):
+        given[-1].write_bytes(PNG)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("surefill.reproduction.demo_story.demonstrate_blocks", draw_then_stop)
+    assert run("demo", "-o", folder) == 130
+    assert sorted(path.name for path in tmp_path.rglob("*")) == (["demo", "mine.txt"] if there else [])
 
 
 def test_where_nothing_is_kept_nothing_is_made_up():
@@ -61,7 +79,7 @@ def test_where_nothing_is_kept_nothing_is_made_up():
     measured = measure_digits(hidden, fitted.at_tolerance(1e-9))
     assert measured["kept_holes"] == measured["kept_hidden"] == 0
     assert measured["error_holes_kept"] is measured["error_not_easy"] is measured["easy_share"] is None
-    assert "Nothing is promised" in describe_digits(measured | {"picture": "a.png"})
+    assert "Nothing is promised" in describe_digits(measured)
 
 
 def test_errors_are_against_the_truth():
@@ -79,8 +97,10 @@ def test_errors_are_against_the_truth():
 def test_a_folder_that_cannot_be_is_refused_before_the_work(run, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("surefill.reproduction.demo_story.demonstrate_blocks", None)
     (tmp_path / "file").write_text("")
-    for folder in (tmp_path / "no" / "pictures", tmp_path / "file"):
+    for folder, why in ((tmp_path / "no" / "pictures", "does not exist"), (tmp_path / "file", "is a file")):
         assert run("demo", "-o", folder) == 2
         said = capsys.readouterr().err
-        assert said.startswith(f"surefill: the folder {folder} cannot be made")
+        assert said.startswith(f"surefill: {folder}")
+        assert why in said
         assert said.count("\n") == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]

@@ -1,4 +1,4 @@
-"""``surefill demo``: the idea on a matrix whose truth is known, then on real images, in numbers and pictures."""
+"""``surefill demo``: the idea on a matrix whose truth is known, then on real images, and questions to their model."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from surefill.cli.progress import ProgressBars
 from surefill.errors import InputError
 
 
-@click.command(short_help="See the idea on a small matrix and on real images.")
+@click.command(short_help="See the idea on a small matrix and on real images, and ask a model.")
 @click.option(
     "-o",
     "--output",
@@ -20,7 +20,7 @@ from surefill.errors import InputError
     type=click.Path(path_type=Path),
     default=Path("surefill-demo"),
     show_default=True,
-    help="Folder for the pictures; made if it is not there.",
+    help="Folder for pictures, the model and a file of questions; made if it is not there.",
 )
 @click.option(
     "--size",
@@ -55,30 +55,31 @@ def demo(folder: Path, size: int, tolerance: float, images: int, seed: int, as_j
     Then, handwritten digits of which each image shows only one half, with holes. The holes can be filled from other
     images; the hidden halves cannot.
 
+    Files are written when all of it is done.
+
     \b
     Examples:
       surefill demo
       surefill demo --size 30 --seed 1 -o pictures
     """
+    from surefill.io.files import adding_files, check_folder
     from surefill.plots import require_matplotlib
     from surefill.reproduction import demo_story as story
 
     require_matplotlib()
-    _make_folder(folder)
-    with ProgressBars() as bars:
+    check_folder(folder, is_folder=True)
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder} is a file; a folder is expected.")
+    with adding_files(folder) as unfinished, ProgressBars() as bars:
         with bars.stage("two groups of people"):
-            blocks = story.demonstrate_blocks(size, tolerance, seed, bars, folder / "figure1.png")
+            blocks = story.demonstrate_blocks(size, tolerance, seed, bars, unfinished / "figure1.png")
         if not as_json:
             click.echo(story.describe_blocks(blocks) + "\n")
         with bars.stage("handwritten digits"):
-            digits = story.demonstrate_digits(images, seed, bars, folder / "digits.png")
-    click.echo(
-        json.dumps({"figure1": blocks, "digits": digits}, indent=2) if as_json else story.describe_digits(digits)
-    )
-
-
-def _make_folder(folder: Path) -> None:
-    try:
-        folder.mkdir(exist_ok=True)
-    except OSError as error:
-        raise InputError(f"the folder {folder} cannot be made: {error.strerror or error}.") from None
+            hidden, completer = story.fit_digits(images, seed, bars)
+            digits = story.demonstrate_digits(hidden, completer, unfinished / "digits.png")
+        if not as_json:
+            click.echo(story.describe_digits(digits) + "\n")
+        files = sorted(str(folder / path.name) for path in unfinished.iterdir())
+    told = {"figure1": blocks, "digits": digits, "files": files}
+    click.echo(json.dumps(told, indent=2) if as_json else f"Written: {', '.join(files)}.")

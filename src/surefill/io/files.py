@@ -81,3 +81,22 @@ def replacing_folder(target: Path) -> Iterator[Path]:
             os.replace(old, target)
         for folder in (temporary, old):
             shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def adding_files(target: Path) -> Iterator[Path]:
+    """A temporary folder whose files are put into ``target`` when all went well and vanish otherwise.
+
+    Files of the same names are replaced, others in ``target`` stay; it is made where it does not exist.
+    """
+    temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
+    try:
+        temporary.mkdir()
+        yield temporary
+        target.mkdir(exist_ok=True)
+        for path in sorted(temporary.iterdir()):
+            os.replace(path, target / path.name)
+    except OSError as error:
+        raise InputError(f"the folder {target} cannot be made: {error.strerror or error}.") from error
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)

@@ -1,17 +1,19 @@
-"""The two parts of ``surefill demo``: what is fitted, what is measured against the truth, and how it is told."""
+"""The first two parts of ``surefill demo``: what is fitted, what is measured against the truth, how it is told."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from surefill.arrays import Array
+from surefill.datasets.digits import SIDE
 
 if TYPE_CHECKING:
     from surefill.datasets import HiddenDigits, Simulation
-    from surefill.estimators import PartialCompletion
+    from surefill.estimators import PartialCompleter, PartialCompletion
     from surefill.loop import ProgressCallback
 
 
@@ -32,7 +34,7 @@ def demonstrate_blocks(
     simulation = sf.datasets.make_blocks((size, size), n_draws=3 * size * size, rank=2, noise=0.1, random_state=seed)
     completer = sf.PartialCompleter(tolerance, random_state=seed, progress=progress).fit(simulation.observations)
     draw_blocks(simulation, completer.result_, picture)
-    return measure_blocks(simulation, completer.result_) | {"picture": str(picture)}
+    return measure_blocks(simulation, completer.result_)
 
 
 def measure_blocks(simulation: Simulation, result: PartialCompletion) -> dict[str, Any]:
@@ -53,15 +55,32 @@ def measure_blocks(simulation: Simulation, result: PartialCompletion) -> dict[st
     } | _standing(result)
 
 
-def demonstrate_digits(n_images: int, seed: int, progress: ProgressCallback, picture: Path) -> dict[str, Any]:
-    """Real images of which half is hidden, fitted with the default confidence, measured and drawn."""
+def fit_digits(n_images: int, seed: int, progress: ProgressCallback) -> tuple[HiddenDigits, PartialCompleter]:
+    """Real images of which half is hidden, every image and pixel with a name, fitted with the default confidence."""
     import surefill as sf
-    from surefill.reproduction.figures import draw_digits
 
     hidden = sf.datasets.make_hidden_digits(n_images, random_state=seed)
-    completer = sf.PartialCompleter(DIGIT_TOLERANCE, random_state=seed, progress=progress).fit(hidden.observations)
+    seen = hidden.observations
+    named = sf.Observations(
+        seen.rows,
+        seen.cols,
+        seen.values,
+        seen.shape,
+        seen.bounds,
+        names=("image", "pixel", "ink"),
+        row_labels=[f"image{k + 1}" for k in range(seen.shape[0])],
+        col_labels=[f"line{k // SIDE + 1}-{k % SIDE + 1}" for k in range(seen.shape[1])],
+    )
+    hidden = replace(hidden, observations=named)
+    return hidden, sf.PartialCompleter(DIGIT_TOLERANCE, random_state=seed, progress=progress).fit(named)
+
+
+def demonstrate_digits(hidden: HiddenDigits, completer: PartialCompleter, picture: Path) -> dict[str, Any]:
+    """The images, measured and drawn."""
+    from surefill.reproduction.figures import draw_digits
+
     draw_digits(hidden, completer.result_, picture)
-    return measure_digits(hidden, completer.result_) | {"picture": str(picture)}
+    return measure_digits(hidden, completer.result_)
 
 
 def measure_digits(hidden: HiddenDigits, result: PartialCompletion) -> dict[str, Any]:
@@ -122,8 +141,7 @@ Mean squared error against the truth: {_number(kept, 3)} on what was kept, {_num
 the tolerance was {told["tolerance"]:g}.
 {told["selection"]}
 Confidence: {told["certificate"]}
-Guarantee: {told["guarantee"]}
-Picture: {told["picture"]}"""
+Guarantee: {told["guarantee"]}"""
 
 
 def describe_digits(told: dict[str, Any]) -> str:
@@ -152,8 +170,7 @@ The tolerance was {told["tolerance"]:g}. In the hidden halves the completion has
 {_number(told["error_hidden"])}, guessing each pixel's mean {_number(told["error_hidden_by_mean"])}.
 {trivial}{told["selection"]}
 Guarantee: {told["guarantee"]} Hidden halves are never seen: the confidence leaves them blank.
-Confidence: {told["certificate"]}
-Picture: {told["picture"]}"""
+Confidence: {told["certificate"]}"""
 
 
 def _number(value: float | None, digits: int = 1) -> str:
