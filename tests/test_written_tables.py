@@ -259,10 +259,12 @@ def test_a_sheet_too_small_is_refused_before_the_fit(seen, tmp_path, monkeypatch
 
 @pytest.fixture(scope="module")
 def medium():
-    """400 x 600, rows observed from seldom to often, a part of it kept."""
-    sim = make_low_rank((400, 600), rank=2, n_draws=20_000, noise=0.3, random_state=0).observations
-    some = sim.select(np.random.default_rng(0).random(len(sim)) < 0.1 + 0.9 * sim.rows / 400)
-    return PartialCompleter(tolerance=0.06, confidence="posterior").fit(some)
+    """400 x 600, rows observed from seldom to often, about half of it kept."""
+    sim = make_low_rank((400, 600), rank=2, n_draws=40_000, noise=0.4, random_state=0).observations
+    rng = np.random.default_rng(0)
+    some = sim.select(rng.random(len(sim)) < 0.05 + 0.95 * (rng.random(400) ** 2)[sim.rows])
+    seen = Observations(some.rows, some.cols, np.round(10 * some.values) / 10, (400, 600), (-1.5, 1.5))
+    return PartialCompleter(tolerance=0.08, confidence="posterior").fit(seen)
 
 
 class TestSize:
@@ -286,8 +288,32 @@ class TestSize:
         done = write_completed(medium, output, WriteOptions(**options), confirm=lambda size: told.append(size) or True)
         written = sum(path.stat().st_size for path in tmp_path.rglob("*") if path.is_file())
         (size,) = told
+        assert 0.2 < medium.result_.kept_share() < 0.8
         assert done.lines / 1.3 <= size.lines <= 1.3 * done.lines
         assert written / 1.3 <= size.bytes <= 1.3 * written
+
+    @pytest.mark.parametrize("name", ["out.csv", "out.csv.gz", "out.parquet"])
+    @pytest.mark.parametrize("options", [{"entries": "all"}, {"entries": "missing", "level": 0.9}])
+    def test_what_is_known_before_the_fit_is_about_right(self, medium, tmp_path, monkeypatch, name, options):
+        monkeypatch.setattr(table_size, "LARGE", 1)
+        write, seen = WriteOptions(**options, layout="long"), medium.observations_
+        size = table_size.size_before_fit(seen, tmp_path / name, np.arange(400), write)
+        done = write_completed(medium, tmp_path / name, write)
+        assert size.lines == done.lines
+        assert 1 / 1.5 < size.bytes / (tmp_path / name).stat().st_size < 1.5
+
+    def test_a_table_that_is_too_large_in_any_case_is_refused_before_the_fit(self, seen, tmp_path, monkeypatch):
+        lines = [f"{i},{j},{v}" for i, j, v in zip(seen.rows, seen.cols, seen.values, strict=True)]
+        (tmp_path / "in.csv").write_text("\n".join(["user,item,rating", *lines]) + "\n")
+        monkeypatch.setattr(table_size, "LARGE", 1)
+        asked, files = [], (tmp_path / "in.csv", tmp_path / "out.csv")
+        options = {"tolerance": 8.0, "confidence": "posterior", "write": WriteOptions("all")}
+        complete_file(*files, confirm=lambda size: asked.append(size) or True, **options)
+        assert [size.lines for size in asked] == [750]
+        monkeypatch.setattr(table_size, "MOST_UNASKED", 1000)
+        monkeypatch.setattr(PartialCompleter, "fit", None)
+        with pytest.raises(InputError, match="only if asked for: with --yes"):
+            complete_file(*files, **options)
 
     def test_more_than_a_gigabyte_is_refused_unless_agreed_to(self, completer, tmp_path, monkeypatch):
         monkeypatch.setattr(table_size, "LARGE", 1)

@@ -17,7 +17,7 @@ from surefill.io.files import check_folder, replacing
 from surefill.io.writers import check_table_target
 from surefill.jobs.completed_table import WrittenTable, write_rows
 from surefill.jobs.stages import about, plan_completing, read_file, stage
-from surefill.jobs.table_size import Confirm
+from surefill.jobs.table_size import Confirm, confirmed_before_fit
 from surefill.jobs.write_options import WriteOptions
 from surefill.report import check_report_target, render_report
 from surefill.waiting import Watcher, part, watched
@@ -184,6 +184,7 @@ def complete_file(
     observations = read_file(source, options, progress)
     rows = written.rows_of(observations)
     written.check_size(observations, len(rows), target)
+    confirm = confirmed_before_fit(observations, output, rows, written, confirm)
     plan_completing(observations, len(rows), report is not None, progress)
     completer = PartialCompleter(
         tolerance=tolerance,

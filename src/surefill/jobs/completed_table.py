@@ -17,7 +17,14 @@ from surefill.estimators.long_table import Columns, iterate_cells, with_labels
 from surefill.io import write_table
 from surefill.io.writers import bytes_per_line, check_table_target
 from surefill.jobs.digits import choose_digits, rounded
-from surefill.jobs.table_size import Confirm, TableSize, could_be_large, expected_lines, settle_size
+from surefill.jobs.table_size import (
+    LONG_EXACT,
+    Confirm,
+    TableSize,
+    could_be_large,
+    expected_lines,
+    settle_size,
+)
 from surefill.jobs.write_options import Layout, WriteOptions
 from surefill.loop import Progress
 from surefill.waiting import Watcher, watched
@@ -112,9 +119,9 @@ def write_rows(
     table = _Table(completer, options, rows, progress)
     blocks = table.wide_blocks() if layout == "wide" else table.long_blocks()
     names = {} if layout == "wide" else _column_names(seen, options.level is not None)
-    exact = set(_wide_names(seen)[1]) if layout == "wide" else {"value", "low", "high"}
+    exact = set(_wide_names(seen)[1]) if layout == "wide" else LONG_EXACT
     if could_be_large(rows, seen.shape[1], options):
-        lines = expected_lines(completer, rows, options)
+        lines = expected_lines(seen, rows, options, completer.result_)
         first, blocks = _with_lines(blocks)
         settle_size(TableSize(Path(output), lines, lines * bytes_per_line(output, first, exact=exact)), confirm)
     lines = write_table(output, blocks, columns=names, exact=exact)

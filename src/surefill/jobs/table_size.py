@@ -10,8 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefill.arrays import Indices
+from surefill.data import Observations
 from surefill.errors import InputError
-from surefill.estimators import PartialCompleter
+from surefill.estimators import PartialCompletion
+from surefill.estimators.long_table import BLOCK_CELLS
+from surefill.io.writers import bytes_per_line
+from surefill.jobs.digits import MORE_DIGITS, decimals
 from surefill.jobs.write_options import WriteOptions
 
 LARGE, MOST_UNASKED = 10**8, 10**9
@@ -25,6 +29,13 @@ N_SAMPLED = 200_000
 
 ROWS_SAMPLED = 400
 """Rows drawn for how many cells each will have of its top n, which is at most n in all of them."""
+
+
+LONG_EXACT = {"value", "low", "high"}
+"""Columns of a long table with as many digits as they have; others are cut to six."""
+
+USUAL_DIGITS = 4
+"""Digits after the point that completed values have at most, in most tables; used for sizes alone."""
 
 
 @dataclass(frozen=True)
@@ -96,35 +107,72 @@ def could_be_large(rows: Indices, n: int, options: WriteOptions) -> bool:
     return len(rows) * per_row * LONGEST_LINE > LARGE
 
 
-def expected_lines(completer: PartialCompleter, rows: Indices, options: WriteOptions) -> float:
+def confirmed_before_fit(
+    seen: Observations, output: str | Path, rows: Indices, options: WriteOptions, confirm: Confirm | None
+) -> Confirm | None:
+    """Settle the size of a table before the fit where it is known by then: who agreed is not asked again."""
+    size = size_before_fit(seen, output, rows, options)
+    if size is None:
+        return confirm
+    settle_size(size, confirm)
+    return lambda _: True
+
+
+def size_before_fit(seen: Observations, output: str | Path, rows: Indices, options: WriteOptions) -> TableSize | None:
+    """The size of a table whose number of lines does not depend on what is kept; None of others and of small ones.
+
+    How long lines are is told by some that are made up of the labels and digits that there are.
+    """
+    n = seen.shape[1]
+    if options.entries == "kept" or options.layout == "wide" or not could_be_large(rows, n, options):
+        return None
+    cells = np.arange(min(len(rows) * n, BLOCK_CELLS))
+    digits = min(decimals(seen.values) + MORE_DIGITS, USUAL_DIGITS) if options.digits is None else options.digits
+    rng = np.random.default_rng(0)
+    value, (confidence, risk) = np.round(rng.uniform(*seen.bounds, len(cells)), digits), rng.random((2, len(cells)))
+    block = {
+        "row": seen.row_names(rows[cells // n]),
+        "column": seen.col_names(cells % n),
+        "value": value,
+        "confidence": confidence,
+        "risk": risk,
+        "keep": confidence < risk,
+        "observed": risk < 0,
+    } | ({} if options.level is None else {"low": value, "high": value})
+    lines = expected_lines(seen, rows, options)
+    return TableSize(Path(output), lines, lines * bytes_per_line(output, block, exact=LONG_EXACT))
+
+
+def expected_lines(
+    seen: Observations, rows: Indices, options: WriteOptions, result: PartialCompletion | None = None
+) -> float:
     """How many lines the table of these rows will have: known, or from the share kept of a sample of the cells."""
-    seen = completer.observations_
     cells = len(rows) * seen.shape[1]
     if options.layout == "wide":
         return len(rows)
     if options.entries == "all":
         return cells
     observed = int(np.isin(seen.rows, rows).sum())
-    if options.entries == "missing":
+    if options.entries == "missing" or result is None:
         return cells - observed
     if options.top_n is not None:
-        return _lines_of_top(completer, rows, options.top_n)
+        return _lines_of_top(seen, rows, options.top_n, result)
     rng = np.random.default_rng(0)
-    filled = _filled(completer, rng.choice(rows, N_SAMPLED), rng.integers(seen.shape[1], size=N_SAMPLED))
+    filled = _filled(seen, result, rng.choice(rows, N_SAMPLED), rng.integers(seen.shape[1], size=N_SAMPLED))
     return observed + cells * float(filled.mean())
 
 
-def _lines_of_top(completer: PartialCompleter, rows: Indices, top_n: int) -> float:
+def _lines_of_top(seen: Observations, rows: Indices, top_n: int, result: PartialCompletion) -> float:
     """The sum over rows of min(top_n, cells filled), from some columns of some rows."""
-    n = completer.observations_.shape[1]
+    n = seen.shape[1]
     rng = np.random.default_rng(0)
     some_rows = rng.choice(rows, min(len(rows), ROWS_SAMPLED), replace=False)
     some_cols = rng.choice(n, min(n, N_SAMPLED // ROWS_SAMPLED), replace=False)
     grid = np.repeat(some_rows, len(some_cols)), np.tile(some_cols, len(some_rows))
-    filled = _filled(completer, *grid).reshape(len(some_rows), -1).mean(axis=1) * n
+    filled = _filled(seen, result, *grid).reshape(len(some_rows), -1).mean(axis=1) * n
     return float(np.minimum(filled, top_n).mean()) * len(rows)
 
 
-def _filled(completer: PartialCompleter, rows: Indices, cols: Indices) -> NDArray[np.bool_]:
+def _filled(seen: Observations, result: PartialCompletion, rows: Indices, cols: Indices) -> NDArray[np.bool_]:
     """Whether each cell is kept and was not observed."""
-    return completer.result_.keeps(rows, cols) & (completer.observations_.find(rows, cols) < 0)
+    return result.keeps(rows, cols) & (seen.find(rows, cols) < 0)
