@@ -61,7 +61,7 @@ def test_complete_recognises_a_wide_file_in_one_short_sentence(run, wide, tmp_pa
 
 def test_evaluate_reads_a_wide_file(run, wide, capsys):
     assert run("evaluate", wide[0], "--wide", "--by", 2, "--fold", 0, *FIT) == 0
-    assert "in 1 folds" in capsys.readouterr().out
+    assert "in 1 fold, by models of the others; " in capsys.readouterr().out
     assert run("evaluate", wide[0], "--wide", "--by", "fold") == 2
     assert "a wide table has no column of folds" in capsys.readouterr().err
 
@@ -113,7 +113,7 @@ class TestOrder:
     def test_evaluate_says_what_it_did(self, run, timed, capsys):
         assert run("evaluate", timed, "--order-by", "when", "--by", 1, *FIT) == 0
         said = capsys.readouterr().out
-        assert "in 1 windows of time, each by a model of what came before" in said
+        assert "in 1 window of time, by models of what came before" in said
         assert "entries are of rows or columns never seen before: mean squared error" in said
         assert "Window 1: " in said
 

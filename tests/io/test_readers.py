@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import itertools
 import sys
 
 import numpy as np
@@ -146,12 +147,13 @@ def test_agrees_with_the_csv_module(tmp_path, records):
 @same_folder
 @given(st.binary(max_size=60))
 def test_any_bytes_give_observations_or_an_input_error(tmp_path, data):
-    for name in ("junk.csv", "junk.csv.gz", "junk.parquet"):
+    names = ("junk.csv", "junk.csv.gz", "junk.parquet", "junk.xlsx")
+    for name, wide in itertools.product(names, (False, True)):
         path = tmp_path / name
         path.write_bytes(data)
         sentence = ""
         try:
-            assert len(read_observations(path))
+            assert len(read_observations(path, wide=wide))
         except InputError as error:
             sentence = str(error)
         assert sentence == "" or (sentence.startswith(str(path)) and "\n" not in sentence)

@@ -109,7 +109,8 @@ def describe(summary: dict[str, Any]) -> str:
     tolerance = f"kept at {summary['tolerance']:.3g}"
     head = f"{'order':20}{'best tenth':>12}{'best half':>12}{'area, 0..1':>12}{tolerance:>14}"
     ordered = summary["cold"] is not None
-    how = "windows of time, each by a model of what came before" if ordered else "folds, each by a model of the others"
+    many = "" if summary["folds"] == 1 else "s"
+    how = f"window{many} of time, by models of what came before" if ordered else f"fold{many}, by models of the others"
     lines = [
         f"{summary['entries']:,} entries predicted in {summary['folds']} {how}; {summary['loss']} "
         f"{summary['error']:.4g}.",
