@@ -192,6 +192,14 @@ def test_a_wide_table_of_few_ratings_is_known_by_its_index():
     assert Observations.from_table(stars, row="Alien", col="Big", value="Dune").shape == (3, 3)
 
 
+def test_answers_on_one_scale_are_no_ids():
+    rng = np.random.default_rng(0)
+    with pytest.raises(InputError, match="looks like a wide table"):
+        Observations.from_table(pd.DataFrame(rng.integers(1, 6, (200, 3)), columns=["q a", "q b", "q c"]))
+    judged = pd.DataFrame({"judge": np.repeat([1, 2, 3], 30), "wine": np.tile(np.arange(101, 131), 3), "mark": 12})
+    assert Observations.from_table(judged, bounds=(0, 20)).shape == (3, 30)
+
+
 def test_what_cannot_be_guessed_is_asked_for():
     with pytest.raises(InputError, match=r"4 columns \(a, b, c, d\): say which hold row and col and value"):
         Observations.from_table(pd.DataFrame({"a": ["x", "x"], "b": ["y", "z"], "c": [1, 2], "d": ["p", "q"]}))
@@ -199,3 +207,21 @@ def test_what_cannot_be_guessed_is_asked_for():
         Observations.from_table(pd.DataFrame({"a": [1], "b": [2]}))
     with pytest.raises(InputError, match="must be a pandas, polars or pyarrow table"):
         Observations.from_table([1, 2])
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ("ratings.csv", r"not the name of a file: fit on read_observations\('ratings.csv'\)"),
+        (pl.LazyFrame({"a": [1.0], "b": [2.0]}), r"this one is lazy: fit on df\.collect\(\)"),
+        ({"a": [1.0, 2.0], "b": [2.0, 3.0]}, "not a dictionary"),
+        (
+            pd.DataFrame({"a": [1.0], "day": pd.to_datetime(["2024-01-01"])}),
+            "column 'day' holds Datetime",
+        ),
+        (pd.DataFrame(np.eye(2), columns=["a", 1]), r"df\.columns = df\.columns\.astype\(str\)"),
+    ],
+)
+def test_what_is_no_matrix_gets_one_sentence(given, sentence):
+    with pytest.raises(InputError, match=sentence):
+        refuse_long(given)

@@ -105,6 +105,8 @@ def test_the_completed_table_is_of_the_kind_that_was_given(wide, fitted, tmp_pat
     assert numbered.columns.equals(integers(wide).columns)
     dated = wide.set_axis(pd.date_range("2024-01-01", periods=40, name="day"), axis=0)
     pd.testing.assert_index_equal(fit(dated).complete_frame().index, dated.index)
+    levels = wide.set_axis(pd.MultiIndex.from_product([["x", "y"], range(15)]), axis=1)
+    pd.testing.assert_index_equal(fit(levels).complete_frame().columns, levels.columns)
     fitted.save(tmp_path / "model")
     pd.testing.assert_frame_equal(sf.load(tmp_path / "model").complete_frame(), expected)
     pd.testing.assert_frame_equal(fit(sf.Observations.from_matrix(wide)).complete_frame(), expected)

@@ -291,3 +291,33 @@ class TestExcel:
         path.write_bytes(b"\xd0\xcf")
         with pytest.raises(InputError, match=r"which is not read: (save it as \.xlsx or \.csv|unpack|decompress)"):
             read_observations(path)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "4.5,3.5,2.0\n4.5,1.0,3.0\n2.5,5.0,1.0\n",
+        "Alien,Big,Dune\n4.5,3,5\n4.5,1,5\n2,5,1\n",
+        "q a,q b,q c\n" + "".join(f"{1 + k % 3},{1 + k // 3 % 3},{1 + k % 3}\n" for k in range(30)),
+    ],
+)
+def test_three_columns_of_values_are_not_read_as_triples(tmp_path, text):
+    (tmp_path / "a.csv").write_text(text)
+    with pytest.raises(InputError, match="looks like a matrix of 3 columns without labels of rows"):
+        read_observations(tmp_path / "a.csv")
+    assert len(read_observations(tmp_path / "a.csv", row=0, col=1, value=2)) > 0
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1,0.5,3\n1,1.5,4\n2,0.5,1\n",
+        "patient,dose,response\n1,0.5,5\n1,1.5,5\n2,0.5,1\n",
+        "version,task,seconds\n3.9,sort,1\n3.9,sum,2\n3.10,sort,1\n",
+        "user,item,rating\n" + "1,2,3\n2,1,3\n1,1,1\n2,2,1\n" * 5,
+        "".join(f"{i},{j},{1 + (i * j) % 5}\n" for i in range(1, 9) for j in range(1, 12)),
+    ],
+)
+def test_long_files_of_every_kind_are_read_as_they_were(tmp_path, text):
+    (tmp_path / "a.csv").write_text(text)
+    assert len(read_observations(tmp_path / "a.csv")) > 0

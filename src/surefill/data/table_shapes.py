@@ -5,7 +5,8 @@ A long table has a line for each observation: row, column, value. A wide one has
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import narwhals as nw
@@ -20,6 +21,9 @@ from surefill.errors import InputError
 FEWEST_TRIPLES = 20
 """Lines from which columns without telling names are looked at: of fewer, chance alone makes ids."""
 
+MOST_ANSWERS = 20
+"""Answers on the longest scale in use, from 0 to 10 in halves."""
+
 INDEX_NAMES = ("", "index", "Unnamed: 0")
 """What an index is called once it was written to a file and read again as a column."""
 
@@ -30,6 +34,12 @@ def refuse_long(X: Any) -> None:
     A table is long if its columns have the usual names of row, column and value, if two of them hold text, or if there
     are three, of which the first two hold ids: whole numbers that repeat, no pair of them twice, and no holes.
     """
+    if isinstance(X, str | os.PathLike):
+        raise InputError(f"a matrix is expected, not the name of a file: fit on read_observations({os.fspath(X)!r}).")
+    if dependencies.is_polars_lazyframe(X):
+        raise InputError("a table in memory is expected, and this one is lazy: fit on df.collect().")
+    if isinstance(X, Mapping):
+        raise InputError("a matrix is expected, not a dictionary: fit on pd.DataFrame(X), or on pl.DataFrame(X).")
     if is_frame(X):
         _refuse_long_frame(X)
     elif isinstance(X, np.ndarray) and X.ndim == 2 and X.shape[1] == 3 and X.dtype.kind in "iuf" and are_triples(X):
@@ -42,6 +52,7 @@ def refuse_long(X: Any) -> None:
 
 def _refuse_long_frame(table: Any) -> None:
     names = [str(name) for name in _column_names(table)]
+    _require_one_kind_of_name(table)
     text = [name for name, column in zip(names, _columns(table), strict=True) if _holds_text(column)]
     roles = usual_roles(names)
     if None not in roles and len(set(roles)) == 3:
@@ -54,6 +65,9 @@ def _refuse_long_frame(table: Any) -> None:
             f"column {text[0]!r} holds text, and a matrix holds numbers: if it has the labels of the rows, "
             f"{_with_labels(table, text[0])}."
         )
+    for name, column in zip(names, _columns(table), strict=True):
+        if isinstance(column.dtype, nw.Datetime | nw.Date | nw.Duration | nw.Time | nw.List | nw.Struct):
+            raise InputError(f"column {name!r} holds {column.dtype}, and a matrix holds numbers: leave it out.")
     if len(names) == 3 and are_triples(_as_floats(table)):
         raise _long(names, "row={!r}, col={!r}, value={!r}".format(*names))
     if _holds_row_labels(table, names):
@@ -75,6 +89,15 @@ def _long(columns: Sequence[str], arguments: str) -> InputError:
 def _with_labels(table: Any, name: str) -> str:
     pandas = dependencies.is_pandas_dataframe(table)
     return f"fit on df.set_index({name!r})" if pandas else f"fit on Observations.from_matrix(df, row={name!r})"
+
+
+def _require_one_kind_of_name(table: Any) -> None:
+    text = {isinstance(name, str) for name in _column_names(table)}
+    if len(text) > 1:
+        raise InputError(
+            "some names of columns are text and some are not, so that scikit-learn compares none: give all as text, "
+            "df.columns = df.columns.astype(str)."
+        )
 
 
 def _column_names(table: Any) -> Sequence[Any]:
@@ -141,8 +164,8 @@ def _holds_row_labels(table: Any, names: Sequence[str]) -> bool:
 def looks_wide(table: Any) -> bool:
     """Whether a table of three columns without telling names is a wide one.
 
-    It is where the first column names each line once and the others hold numbers, where one of the first two holds
-    numbers that are no ids, or where lines have text for labels, in an index of pandas, and there are more of
+    It is where the first column names each line once and the others hold numbers, where the first two hold numbers that
+    are no ids, or where lines have text for labels, in an index of pandas, and there are more of
     them than pairs of ids.
     """
     columns = _columns(table)
@@ -150,5 +173,42 @@ def looks_wide(table: Any) -> bool:
         return False
     if columns[0].n_unique() == len(columns[0]) or any(column.dtype.is_float() for column in columns[:2]):
         return True
+    values = np.asarray(columns[2].cast(nw.Float64).to_numpy(), float)
+    if are_values(columns[0].unique().to_numpy(), columns[1].unique().to_numpy(), values):
+        return True
     labelled = dependencies.is_pandas_dataframe(table) and isinstance(table.index[0], str)
     return labelled and len(columns[0]) > columns[0].n_unique() * columns[1].n_unique()
+
+
+def are_values(row_labels: NDArray[Any], col_labels: NDArray[Any], values: NDArray[Any]) -> bool:
+    """Whether what was taken for ids of rows and columns are values of a matrix of three columns.
+
+    They are where all are numbers and some of the rows are not whole, such as 4.5; or where all three are whole, few
+    and of one range, give or take 1, and every pair comes twice or more on average, as with people who answered three
+    questions on one scale.
+
+    >>> are_values(np.array(["2.5", "4.5"]), np.array(["1", "3.5"]), np.ones(3))
+    True
+    >>> are_values(np.arange(1, 6), np.arange(1, 6), np.repeat([1, 2, 3, 4, 5], 10))
+    True
+    >>> are_values(np.arange(196), np.arange(242), np.repeat([1, 2, 3, 4, 5], 10))
+    False
+    """
+    rows, cols = _numbers(row_labels), _numbers(col_labels)
+    if rows is None or cols is None:
+        return False
+    if (rows != np.round(rows)).any():
+        return True
+    few = max(len(rows), len(cols)) <= MOST_ANSWERS and len(values) >= 2 * len(rows) * len(cols)
+    answers = np.unique(values)
+    alike = all(np.abs(ids[[0, -1]] - answers[[0, -1]]).max() <= 1 for ids in (np.sort(rows), np.sort(cols)))
+    return few and alike and len(answers) <= MOST_ANSWERS and bool(np.equal(answers, np.round(answers)).all())
+
+
+def _numbers(labels: NDArray[Any]) -> NDArray[np.float64] | None:
+    """Labels as finite numbers; None where one is not."""
+    try:
+        numbers = labels.astype(np.float64)
+    except ValueError:
+        return None
+    return numbers if np.isfinite(numbers).all() else None

@@ -164,7 +164,7 @@ class PartialCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
         self.result_ = self._fit(observations, asked)
         self.observations_, self.asked_ = observations, asked
         self._library = library_of(X)
-        self._index = X.index if self._library == "pandas" else None
+        self._axes = (X.index, X.columns) if self._library == "pandas" else None
         return self
 
     def _fit(self, observations: Observations, asked: NDArray[np.bool_]) -> PartialCompletion:

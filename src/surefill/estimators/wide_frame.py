@@ -61,10 +61,9 @@ def complete_frame(completer: PartialCompleter) -> Any:
             f"a table of {m:,} x {n:,} cells is too large for memory; estimators.iterate_table gives it in parts."
         )
     matrix = completed_matrix(completer.result_, observations)
-    index = getattr(completer, "_index", None)
     if _library(completer) == "polars":
         return _polars_frame(matrix, observations)
-    return _pandas_frame(matrix, observations, index if index is not None and len(index) == m else None)
+    return _pandas_frame(matrix, observations, getattr(completer, "_axes", None))
 
 
 def completed_matrix(result: PartialCompletion, observations: Observations) -> Array:
@@ -91,14 +90,15 @@ def _library(completer: PartialCompleter) -> str:
     raise MissingExtraError("a table in memory", "frames")
 
 
-def _pandas_frame(matrix: Array, observations: Observations, index: Any) -> Any:
+def _pandas_frame(matrix: Array, observations: Observations, axes: tuple[Any, Any] | None) -> Any:
+    """With the very index and columns that were fitted, or, of what was loaded or has grown since, with the labels."""
     import pandas as pd  # type: ignore[import-untyped]
 
-    m, n = observations.shape
-    row, column, _ = observations.names
+    if axes is not None and (len(axes[0]), len(axes[1])) == matrix.shape:
+        return pd.DataFrame(matrix, index=axes[0], columns=axes[1])
+    (m, n), (row, column, _) = matrix.shape, observations.names
+    index = pd.Index(observations.row_names(range(m)), name=None if row == "row" else row)
     columns = pd.Index(observations.col_names(range(n)), name=None if column == "column" else column)
-    if index is None:
-        index = pd.Index(observations.row_names(range(m)), name=None if row == "row" else row)
     return pd.DataFrame(matrix, index=index, columns=columns)
 
 

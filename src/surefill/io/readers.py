@@ -17,9 +17,11 @@ from surefill.data.column_roles import (
     column_position,
     positions_of,
     usual_position,
+    usual_roles,
     wide_table,
 )
 from surefill.data.observations import Observations
+from surefill.data.table_shapes import are_values
 from surefill.errors import InputError
 from surefill.io.delimited import TextFile
 from surefill.io.excel import WORKBOOK_SUFFIXES, open_sheet
@@ -170,7 +172,7 @@ def _read_long(path: Path, options: ReadOptions, order_by: Column = None) -> Lon
         return _read_parquet(path, options, order_by)
     file = _open_text(path, options)
     header, positions = choose_columns(file, options.choice, options.header)
-    return read_long_text(
+    table = read_long_text(
         file,
         header,
         positions,
@@ -178,6 +180,20 @@ def _read_long(path: Path, options: ReadOptions, order_by: Column = None) -> Lon
         decimal=options.decimal,
         skip_missing=options.skip_missing,
         bounds=options.bounds,
+    )
+    _refuse_values_as_ids(path, table, file.fields if header else [""] * len(file.fields), options.choice)
+    return table
+
+
+def _refuse_values_as_ids(path: Path, table: LongTable, names: Sequence[str], choice: Choice) -> None:
+    """Refuse three columns of values without labels of rows, where neither names nor options say what they hold."""
+    told = any(column is not None for column in choice.values()) or any(role is not None for role in usual_roles(names))
+    if told or len(names) != 3 or not are_values(table.rows.labels, table.cols.labels, table.values):
+        return
+    raise InputError(
+        f"{path} looks like a matrix of 3 columns without labels of rows, not like a row, a column and a value in "
+        "each line: say which columns hold row, col and value, or put labels of the rows first and give wide=True "
+        "(--wide on the command line)."
     )
 
 
@@ -249,7 +265,9 @@ def _read_parquet(path: Path, options: ReadOptions, order_by: Column) -> LongTab
     place = column_position(path, names, True, "order_by", order_by)
     order = None if place is None else names[place]
     table = read_parquet(path, list(dict.fromkeys([row, col, value, order or value])))
-    return read_long_frame(table, (row, col, value), str(path), order=order, skip_missing=options.skip_missing)
+    found = read_long_frame(table, (row, col, value), str(path), order=order, skip_missing=options.skip_missing)
+    _refuse_values_as_ids(path, found, names, options.choice)
+    return found
 
 
 def _looks_like_header(fields: Sequence[str], choice: Choice) -> bool:
