@@ -101,8 +101,8 @@ def test_variance_suggestions_leave_less_posterior_variance_than_random_ones(sim
     def left(strategy):
         rows, cols = fresh.suggest(120, strategy=strategy)
         train = CalibrationSplit.of(fresh.observations_, "unobserved", None, 0, fresh.asked_).train
-        new = sf.Observations(rows, cols, sim.truth_at(rows, cols), train.shape, train.bounds)
-        return fresh.result_.completion.update(joined(train, new), new).variance(*everything).sum()
+        both, new = joined(train, rows, cols, sim.truth_at(rows, cols))
+        return fresh.result_.completion.update(both, new).variance(*everything).sum()
 
     assert left("variance") < left("random")
 

@@ -12,10 +12,13 @@ from surefill import __version__
 from surefill.cli.complete import complete
 from surefill.cli.demo import demo
 from surefill.cli.evaluate import evaluate
+from surefill.cli.predict import predict
 from surefill.cli.progress import NOTHING_WRITTEN
+from surefill.cli.recommend import recommend
 from surefill.cli.reproduce import reproduce
 from surefill.cli.stream import stream
 from surefill.cli.suggest import suggest
+from surefill.cli.update import update
 from surefill.errors import InputError, MissingExtraError, SolverError
 
 
@@ -29,6 +32,10 @@ def commands() -> None:
       surefill demo
       surefill complete ratings.csv -o filled.csv --tolerance 0.5
       surefill evaluate ratings.csv
+      surefill complete ratings.csv -o filled.csv --save model.surefill
+      surefill predict model.surefill pairs.csv -o scored.csv
+      surefill recommend model.surefill --row 42 -n 10
+      surefill update model.surefill new.csv -o newer.surefill
       surefill suggest model.surefill -n 20
       surefill complete --help
       surefill stream --help
@@ -39,9 +46,12 @@ def commands() -> None:
 commands.add_command(complete)
 commands.add_command(demo)
 commands.add_command(evaluate)
+commands.add_command(predict)
+commands.add_command(recommend)
 commands.add_command(reproduce)
 commands.add_command(stream)
 commands.add_command(suggest)
+commands.add_command(update)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

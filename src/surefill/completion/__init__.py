@@ -4,6 +4,7 @@ from surefill.completion.base import Completion, CompletionAlgorithm, Optimality
 from surefill.completion.bayes.bayesian_completion import BayesianFactorCompletion
 from surefill.completion.bayes.bayesian_model import BayesianFactorModel
 from surefill.completion.evaluation_losses import confidence_loss, distribution_loss, sample_loss
+from surefill.completion.extension import ExtendedCompletion, extend_completion
 from surefill.completion.external import ExternalCompletion, TableCompletion
 from surefill.completion.factor_model import FactorCompletion, FactorModel
 from surefill.completion.factored_completion import FactoredCompletion
@@ -18,6 +19,7 @@ __all__ = [
     "BayesianFactorModel",
     "Completion",
     "CompletionAlgorithm",
+    "ExtendedCompletion",
     "ExternalCompletion",
     "FactorCompletion",
     "FactorModel",
@@ -32,5 +34,6 @@ __all__ = [
     "TraceNormCompletion",
     "confidence_loss",
     "distribution_loss",
+    "extend_completion",
     "sample_loss",
 ]

@@ -11,12 +11,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from surefill.completion.base import Completion, OptimalityGap, completion_card
-from surefill.completion.effects import Effects
-from surefill.completion.low_rank_completion import LowRankCompletion
+from surefill.completion.base import Completion, completion_card
+from surefill.completion.low_rank_completion import LowRankCompletion, effects_alone
 from surefill.data import Observations
 from surefill.errors import InputError, invalid_parameter
-from surefill.loop import ProgressCallback, Status
+from surefill.loop import ProgressCallback
 from surefill.registry import storable
 
 Predictor = Callable[[NDArray[Any], NDArray[Any]], Any]
@@ -236,7 +235,7 @@ class ExternalCompletion:
     def fit(self, observations: Observations, progress: ProgressCallback | None = None) -> Completion:
         """The predictions of the source, as a completion."""
         kind = self._resolved()
-        fallback = _effects_alone(observations)
+        fallback = effects_alone(observations)
         if kind == "predictions":
             return TableCompletion.of(self.source, observations, fallback)
         if kind == "imputer":
@@ -297,18 +296,3 @@ class ExternalCompletion:
                 ) from None
             model.fit(X, observations.values)
         return lambda rows, cols: model.predict(features(rows, cols))
-
-
-def _effects_alone(observations: Observations) -> LowRankCompletion:
-    """A mean and shrunken row and column effects: the completion of rank 0."""
-    no_factors = np.zeros((len(observations.by_row), 0)), np.zeros((len(observations.by_col), 0))
-    return LowRankCompletion.of(
-        observations,
-        Effects.of(observations, "effects", "ExternalCompletion"),
-        no_factors,
-        has_effects=True,
-        penalty=0.0,
-        chosen={},
-        gap=OptimalityGap(0.0, 0.0, "searched"),
-        status=Status.CONVERGED,
-    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -44,6 +44,11 @@ class BiasedProduct(ABC):
         """Number of factors."""
         return int(self.row_table()[1].shape[1]) - 1
 
+    @property
+    def scale(self) -> float:
+        """How many of the user's units a unit of b_i + c_j + p_i . q_j is."""
+        return 1.0
+
     def locate(self, rows: ArrayLike, cols: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Positions of rows and columns in their tables, -1 where unseen."""
         return locate(self.row_table()[0], np.asarray(rows)), locate(self.col_table()[0], np.asarray(cols))
@@ -61,6 +66,10 @@ class BiasedProduct(ABC):
     def dense(self) -> NDArray[np.float64]:
         """The whole m x n matrix; only for matrices small enough to hold."""
         return self.block(np.arange(self.shape[0]), np.arange(self.shape[1]))
+
+    def extended(self, shape: tuple[int, int]) -> Self:
+        """The same in a larger table: of the rows and columns beyond the old shape nothing was seen."""
+        return replace(self, shape=shape)  # type: ignore[type-var]
 
     def _repr_html_(self) -> str:
         return completion_card(self, self.shape)
@@ -160,6 +169,11 @@ class FactoredCompletion(BiasedProduct):
     def col_features(self) -> Array:
         """(1, q_j) of each present column."""
         return as_features(self.col_table()[1])
+
+    @property
+    def scale(self) -> float:
+        """Half the width of the bounds: values lie on [-1, 1]."""
+        return self.unit.half_width
 
     def residual(self, observations: Observations) -> Array:
         """The values on [-1, 1], less the mean."""

@@ -118,3 +118,18 @@ class LowRankCompletion(StoredProduct):
             gap=gap,
             status=status,
         )
+
+
+def effects_alone(observations: Observations) -> LowRankCompletion:
+    """A mean and shrunken row and column effects: the completion of rank 0."""
+    no_factors = np.zeros((len(observations.by_row), 0)), np.zeros((len(observations.by_col), 0))
+    return LowRankCompletion.of(
+        observations,
+        Effects.of(observations, "effects", "effects_alone"),
+        no_factors,
+        has_effects=True,
+        penalty=0.0,
+        chosen={},
+        gap=OptimalityGap(0.0, 0.0, "searched"),
+        status=Status.CONVERGED,
+    )

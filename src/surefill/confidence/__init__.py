@@ -3,6 +3,7 @@
 from surefill.confidence.algorithm import Certificate, ConfidenceAlgorithm, ExtendableConfidence
 from surefill.confidence.coverage_game import CoverageGame, GameConfidence
 from surefill.confidence.coverage_program import CoverageProgram
+from surefill.confidence.extension import ExtendedConfidence
 from surefill.confidence.posterior import PosteriorConfidence, PosteriorVariance
 from surefill.confidence.row_patterns import DensePatterns, FactoredPatterns
 
@@ -13,6 +14,7 @@ __all__ = [
     "CoverageProgram",
     "DensePatterns",
     "ExtendableConfidence",
+    "ExtendedConfidence",
     "FactoredPatterns",
     "GameConfidence",
     "PosteriorConfidence",

@@ -177,7 +177,7 @@ class EncodedColumns(NamedTuple):
 
 def encoded_columns(table: Any, columns: tuple[str, str, str], source: str, skip_missing: bool) -> EncodedColumns:
     """The (row, col, value) ``columns`` of a table, ids encoded and values checked."""
-    frame = _as_frame(table, source)
+    frame = as_frame(table, source)
     for name in columns:
         if name not in frame.columns:
             raise InputError(
@@ -192,7 +192,7 @@ def encoded_columns(table: Any, columns: tuple[str, str, str], source: str, skip
         if skipped == len(frame):
             raise InputError(f"{source} holds no values: all of its {skipped:,} lines lack one.")
         frame = frame.filter((~missing).tolist()) if skipped else frame
-    series = [_without_nulls(frame.get_column(name), source) for name in columns]
+    series = [without_nulls(frame.get_column(name), source) for name in columns]
     rows, cols = _ids(series[0], source), _ids(series[1], source)
     return EncodedColumns(rows, cols, _numbers(series[2], source), frame, skipped)
 
@@ -205,7 +205,8 @@ def _missing(values: nw.Series[Any]) -> NDArray[np.bool_]:
     return missing
 
 
-def _as_frame(table: Any, source: str) -> nw.DataFrame[Any]:
+def as_frame(table: Any, source: str) -> nw.DataFrame[Any]:
+    """A pandas, polars or pyarrow table in memory; ``source`` is what errors call it."""
     try:
         return nw.from_native(table, eager_only=True)
     except TypeError:
@@ -215,7 +216,8 @@ def _as_frame(table: Any, source: str) -> nw.DataFrame[Any]:
         raise InputError(f"{source} must have columns of different names; some names occur twice.") from None
 
 
-def _without_nulls(series: nw.Series[Any], source: str) -> nw.Series[Any]:
+def without_nulls(series: nw.Series[Any], source: str) -> nw.Series[Any]:
+    """The column as it is, if nothing in it is missing."""
     missing = series.is_null()
     if missing.any():
         first, count = int(np.argmax(missing.to_numpy())), int(missing.sum())

@@ -24,6 +24,14 @@ class EncodedIds(NamedTuple):
     codes: Indices
 
 
+class GrownLabels(NamedTuple):
+    """Positions of labels, and all labels of an axis once new ones are added; None where there are only positions."""
+
+    positions: Indices
+    labels: NDArray[Any] | None
+    size: int
+
+
 def encode_integers(ids: NDArray[np.integer[Any]]) -> EncodedIds:
     """Encode integer ids, by counting where their range is small and by sorting where it is not."""
     lowest, highest = int(ids.min()), int(ids.max())
@@ -101,6 +109,39 @@ class LabelIndex:
         place = np.searchsorted(labels, key, sorter=self._order)
         index = self._order[np.minimum(place, len(labels) - 1)]
         return np.where(exists & (labels[index] == key), index, -1)
+
+    def grown(self, wanted: ArrayLike) -> GrownLabels:
+        """Positions of the ``wanted`` labels, those that are new numbered on from the last in sorted order.
+
+        >>> LabelIndex("row", np.array([196, 22]), 2).grown([22, 7, 300, 7])
+        GrownLabels(positions=array([1, 2, 3, 2]), labels=array([196,  22,   7, 300]), size=4)
+        """
+        given = np.atleast_1d(np.asarray(wanted))
+        index = self.locate(given)
+        new = index < 0
+        if not new.any():
+            return GrownLabels(index, self._labels, self._size)
+        fresh, place = np.unique(self._as_new(given[new]), return_inverse=True)
+        index[new] = self._size + place
+        labels = None if self._labels is None else np.concatenate([self._labels, fresh])
+        return GrownLabels(index, labels, self._size + len(fresh))
+
+    def _as_new(self, given: NDArray[Any]) -> NDArray[Any]:
+        """Unknown labels as the type that the known ones have; without labels, the positions that follow."""
+        labels = self._labels
+        if labels is not None and labels.dtype.kind not in "iu":
+            return self._as_text(given) if labels.dtype.kind == "U" else self._as_others(given, labels.dtype)[0]
+        number, exists = self._as_integers(given, np.dtype(np.int64))
+        if not exists.all():
+            how = f"such as {labels[0].item()!r}" if labels is not None else "positions counted from 0"
+            item = given[np.argmin(exists)]
+            raise InputError(f"{self._kind}s are whole numbers here, {how}; {str(item)!r} is not one.")
+        if labels is None and not np.array_equal(np.unique(number), self._size + np.arange(len(np.unique(number)))):
+            raise InputError(
+                f"{self._kind}s have no labels here: new ones must be numbered on from {self._size}, without gaps; got "
+                f"{int(number.min())} to {int(number.max())}."
+            )
+        return number
 
     def _as_integers(self, given: NDArray[Any], dtype: np.dtype[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
         """The integers that the given labels name, and which of them do name one that the type holds."""

@@ -241,6 +241,47 @@ class Observations:
         part._set_cells(*cells)
         return part
 
+    def in_shape(
+        self,
+        shape: tuple[int, int],
+        row_labels: NDArray[Any] | None = None,
+        col_labels: NDArray[Any] | None = None,
+    ) -> Self:
+        """The cells inside the first ``shape`` rows and columns, as a table of that size with these labels.
+
+        >>> Observations([0, 1, 1], [0, 0, 2], [4.0, 3.0, 9.0]).in_shape((2, 2)).cols.tolist()
+        [0, 0]
+        """
+        if shape == self.shape:
+            return self
+        part = self.select((self.rows < shape[0]) & (self.cols < shape[1]))
+        for name, value in (("shape", shape), ("row_labels", row_labels), ("col_labels", col_labels)):
+            object.__setattr__(part, name, value)
+        for name in ("_row_label_index", "_col_label_index"):
+            part.__dict__.pop(name, None)
+        return part
+
+    def enlarged(self, rows: ArrayLike, cols: ArrayLike) -> tuple[Self, NDArray[np.int64], NDArray[np.int64]]:
+        """The same cells in a table that also has the labelled ``rows`` and ``cols``, and the positions of these.
+
+        >>> seen = Observations([0, 1], [0, 1], [4.0, 3.0], row_labels=[196, 22])
+        >>> larger, i, j = seen.enlarged([22, 7], [2, 0])
+        >>> larger.shape, larger.row_labels, i, j
+        ((3, 3), array([196,  22,   7]), array([1, 2]), array([2, 0]))
+        """
+        of_rows, of_cols = self._row_label_index.grown(rows), self._col_label_index.grown(cols)
+        if len(of_rows.positions) != len(of_cols.positions):
+            raise InputError(
+                "rows and cols must be of one length, a pair per entry; got "
+                f"{len(of_rows.positions)} and {len(of_cols.positions)}."
+            )
+        larger = self.in_shape((of_rows.size, of_cols.size), of_rows.labels, of_cols.labels)
+        return larger, of_rows.positions, of_cols.positions
+
+    def locate(self, rows: ArrayLike, cols: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Positions of labelled rows and columns, or of positions where there are no labels; -1 where unknown."""
+        return self._row_label_index.locate(rows), self._col_label_index.locate(cols)
+
     def with_bounds(self, bounds: tuple[float, float] | None) -> Self:
         """The same observations with other bounds; None takes those of the values that are here.
 

@@ -30,13 +30,13 @@ from surefill.guarantee import (
     select,
     state_guarantee,
 )
-from surefill.guarantee.plan import within
+from surefill.guarantee.plan import ROUNDING, within
 from surefill.guarantee.propensity import Aim
 from surefill.guarantee.wording import SEEN_BEFORE
 from surefill.loop import ProgressCallback
 from surefill.losses import SQUARED, ClippedLoss, Loss
 from surefill.registry import AUTO, COMPLETIONS, CONFIDENCES
-from surefill.risk import ConfidenceRisk, CrossFit, Risk, RiskAlgorithm, RiskCurve, RiskModel
+from surefill.risk import ConfidenceRisk, CrossFit, PriorRisk, Risk, RiskAlgorithm, RiskCurve, RiskModel
 from surefill.spaces.confidence_matrix import some_cells
 from surefill.spaces.conic_model import SIZE_LIMIT
 from surefill.waiting import part, plan
@@ -50,6 +50,9 @@ UNTESTED = 0.05
 BETWEEN_FITS = 0.1
 """By how much the program's confidences may fall from one fit to another: 0.997 everywhere in the trial fit and 0.994
 everywhere in the next would otherwise leave nothing."""
+
+LEAST_FLOOR = 2 * ROUNDING
+"""No entry of confidence 0, such as one in a row never seen, is kept, whatever the risk."""
 
 AS_MUCH = 0.02
 """A confidence that proves more is taken if it supports at most this share of held-out cells less than another."""
@@ -96,12 +99,14 @@ class Fitting:
     progress: ProgressCallback | None
     timings: dict[str, float] = field(default_factory=dict)
 
-    def run(self, observations: Observations, asked: NDArray[np.bool_]) -> PartialCompletion:
+    def run(
+        self, observations: Observations, asked: NDArray[np.bool_], shape: tuple[int, int] | None = None
+    ) -> PartialCompletion:
         """The whole job; ``asked`` tells which observations were chosen, not drawn: they are trained on, but the
-        promise and what it is settled by rest on the others."""
+        promise and what it is settled by rest on the others, in the ``shape`` that the table had at the first fit."""
         plan(self.progress, parts_of_fit(observations, self.confidences, self._tries, self.risk is not None))
         with part(self.progress, "setting aside"):
-            split = CalibrationSplit.of(observations, self.aim, self.propensity, self.random_state, asked)
+            split = CalibrationSplit.of(observations, self.aim, self.propensity, self.random_state, asked, shape)
         if observations.bounds_from is not BoundsSource.GIVEN:
             split = replace(split, train=split.train.with_bounds(None))
         train = split.train
@@ -119,10 +124,11 @@ class Fitting:
                 confidence, certificate = algorithm.fit(train, completion, self.progress)
         with self._timed("risk"):
             risk = self._risk(train, completion, confidence, certificate, cross_fit, trial)
+            prior = PriorRisk.measured(cross_fit)
         with self._timed("promise"), part(self.progress, "promise"):
             floor = support_floor(confidence, certificate, 0.0 if trial is None else trial.tested)
             certificate = replace(certificate, tried=() if trial is None else trial.tried)
-            found = Estimates(completion, confidence, risk)
+            found = Estimates(completion, confidence, risk, prior)
             return self._promise(observations, split, found, certificate, tolerance, floor)
 
     def _try(self, cross_fit: CrossFit, tolerance: float) -> TrialFit | None:
@@ -227,9 +233,12 @@ class Fitting:
             completion=found.completion,
             confidence=found.confidence,
             risk=found.risk,
+            prior=found.prior,
             selection=selection,
             certificate=certificate,
-            guarantee=state_guarantee(plan, selection, calibration, weights, loss, withheld=self._withheld),
+            guarantee=state_guarantee(
+                plan, selection, calibration, weights, loss, withheld=self._withheld, shape=observations.shape
+            ),
             plan=plan,
             calibration=calibration,
             calibration_cells=(held_out.rows, held_out.cols),
@@ -254,9 +263,10 @@ class Fitting:
         loss: ClippedLoss,
         floor: float,
     ) -> Population:
-        """Supported cells outside training, or some of them drawn evenly."""
-        cells = some_cells(train.shape, POPULATION, self.random_state)
-        count = train.shape[0] * train.shape[1] / len(cells[0])
+        """Supported cells outside training, or some of them drawn evenly, in the table that chances are known of."""
+        shape = weights.shape or train.shape
+        cells = some_cells(shape, POPULATION, self.random_state)
+        count = shape[0] * shape[1] / len(cells[0])
         outside = train.find(*cells) < 0
         rows, cols = cells[0][outside], cells[1][outside]
         at = found.at(rows, cols)
@@ -309,10 +319,12 @@ def support_floor(confidence: ExtendableConfidence, certificate: Certificate, te
     confidence orders entries by support, but its sum bounds nothing, so that rounding would be arbitrary.
     """
     if certificate.floor is not None:
-        return certificate.floor
-    if certificate.coverage is None:
-        return tested
-    return max((1.0 - BETWEEN_FITS) * tested, rounding_threshold(confidence))
+        floor = certificate.floor
+    elif certificate.coverage is None:
+        floor = tested
+    else:
+        floor = max((1.0 - BETWEEN_FITS) * tested, rounding_threshold(confidence))
+    return max(floor, LEAST_FLOOR)
 
 
 def choose_completion(given: object, random_state: int) -> CompletionAlgorithm:

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from surefill.completion import Completion, FactoredCompletion
-from surefill.confidence import CoverageGame, ExtendableConfidence, GameConfidence, PosteriorConfidence
+from surefill.confidence import (
+    CoverageGame,
+    ExtendableConfidence,
+    ExtendedConfidence,
+    GameConfidence,
+    PosteriorConfidence,
+)
 from surefill.data import BoundsSource, Observations
 from surefill.errors import InputError
 from surefill.estimators.result import PartialCompletion
@@ -16,35 +24,61 @@ from surefill.risk import ConfidenceRisk, FittedRisk, Risk
 from surefill.risk.cross_fitting import CountVariance
 
 
-def joined(observations: Observations, new: Observations) -> Observations:
-    """Both, the new cells last; a cell that was observed before is refused, for it may be a calibration cell."""
-    again = np.flatnonzero(observations.find(new.rows, new.cols) >= 0)
+class NewCells(NamedTuple):
+    """All observations, the new cells last in a table as large as they need, and the new cells alone."""
+
+    both: Observations
+    new: Observations
+
+
+def joined(
+    observations: Observations,
+    rows: ArrayLike,
+    cols: ArrayLike,
+    values: ArrayLike,
+    counts: ArrayLike | None = None,
+    scatter: ArrayLike | None = None,
+) -> NewCells:
+    """Add cells by label; one that was observed before is refused, for it may be a calibration cell."""
+    before, i, j = observations.enlarged(rows, cols)
+    bounds = before.bounds if before.bounds_from is BoundsSource.GIVEN else None
+    new = Observations(i, j, values, before.shape, bounds, counts=counts, scatter=scatter)
+    again = np.flatnonzero(before.find(new.rows, new.cols) >= 0)
     if again.size:
         cell = new.rows[again[0]], new.cols[again[0]]
-        row, col = observations.row_names(cell[0]).item(), observations.col_names(cell[1]).item()
+        row, col = before.row_names(cell[0]).item(), before.col_names(cell[1]).item()
         raise InputError(
             f"cell ({row!r}, {col!r}) was observed already, and may be a calibration cell; fit again to add to it."
         )
-    names = ("rows", "cols", "values", "counts", "scatter")
-    rows, cols, values, counts, scatter = (
-        np.concatenate([getattr(observations, name), getattr(new, name)]) for name in names
+    columns = ("rows", "cols", "values", "counts", "scatter")
+    i, j, y, n, s = (np.concatenate([getattr(before, name), getattr(new, name)]) for name in columns)
+    both = Observations(
+        i,
+        j,
+        y,
+        before.shape,
+        bounds,
+        counts=n,
+        scatter=s,
+        row_labels=before.row_labels,
+        col_labels=before.col_labels,
+        names=before.names,
     )
-    return Observations(
-        rows,
-        cols,
-        values,
-        observations.shape,
-        observations.bounds if observations.bounds_from is BoundsSource.GIVEN else None,
-        counts=counts,
-        scatter=scatter,
-        row_labels=observations.row_labels,
-        col_labels=observations.col_labels,
-        names=observations.names,
-    )
+    return NewCells(both, new)
+
+
+def training_cells(result: PartialCompletion, observations: Observations) -> NDArray[np.bool_]:
+    """Which observations the model was fitted on: all but the calibration cells."""
+    training = np.ones(len(observations), dtype=bool)
+    training[observations.find(*result.calibration_cells)] = False
+    return training
 
 
 def observe(result: PartialCompletion, train: Observations, new: Observations) -> PartialCompletion:
-    """The result after ``new``, a part of all training cells ``train``, without fitting again and without a promise."""
+    """The result after ``new``, a part of all training cells ``train``, without fitting again and without a promise.
+
+    Rows and columns that are new start from the prior, as they are before anything of them is seen.
+    """
     if not isinstance(result.completion, FactoredCompletion):
         raise InputError(
             f"a {type(result.completion).__name__} cannot take in observations; fit again, or fit with "
@@ -58,6 +92,7 @@ def observe(result: PartialCompletion, train: Observations, new: Observations) -
         completion=completion,
         confidence=confidence,
         risk=_updated_risk(result.risk, completion, confidence, train),
+        prior=result.prior.now_seen(train),
         guarantee=withdraw_guarantee(result.guarantee, n_added),
         n_added=n_added,
     )
@@ -77,7 +112,7 @@ def _updated_confidence(
         own = confidence.completion is result.completion
         model = completion if own else confidence.completion.update(train, new)
         return PosteriorConfidence.of(model, train, tuple(other.update(train, new) for other in confidence.others))
-    return confidence
+    return confidence if confidence.shape == train.shape else ExtendedConfidence.of(confidence, train.shape)
 
 
 def _updated_risk(risk: Risk, completion: Completion, confidence: ExtendableConfidence, train: Observations) -> Risk:

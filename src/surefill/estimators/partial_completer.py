@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from surefill.active import STRATEGIES, Strategy
-from surefill.data import BoundsSource, Entries, Observations
+from surefill.data import Entries, Observations
 from surefill.data.containers import from_matrix
 from surefill.data.frames import axis_labels, library_of
 from surefill.data.table_shapes import refuse_long
@@ -25,12 +25,14 @@ from surefill.estimators.fitting import (
     choose_confidence,
     choose_risk,
 )
+from surefill.estimators.long_columns import cells_of, cells_of_new_rows, is_long_table, observations_of
 from surefill.estimators.matrix_api import complete_rows, fill
-from surefill.estimators.observing import joined, observe
+from surefill.estimators.observing import NewCells, joined, observe, training_cells
 from surefill.estimators.result import PartialCompletion
 from surefill.estimators.scorers import ErrorScorer, held_out_entries
 from surefill.estimators.seeds import check_random_state, choose_seed
 from surefill.estimators.suggestion import Cells, suggest
+from surefill.estimators.table_methods import TableMethods
 from surefill.estimators.wide_frame import compare_columns, complete_frame
 from surefill.guarantee.propensity import AIMS, Aim
 from surefill.losses import choose_loss
@@ -41,7 +43,7 @@ FEWEST_CELLS = 4
 """One cell to calibrate on, and three to learn from: a row, a column and what they share."""
 
 
-class PartialCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class PartialCompleter(TableMethods, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Fill the part of a matrix that can be trusted at a tolerance, and leave the rest empty.
 
     max |kept|  subject to  mean squared error over kept <= tolerance,
@@ -167,7 +169,9 @@ class PartialCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
         self._axes = (X.index, X.columns) if self._library == "pandas" else None
         return self
 
-    def _fit(self, observations: Observations, asked: NDArray[np.bool_]) -> PartialCompletion:
+    def _fit(
+        self, observations: Observations, asked: NDArray[np.bool_], shape: tuple[int, int] | None = None
+    ) -> PartialCompletion:
         fitting = Fitting(
             completion=choose_completion(self.completion, self.random_state_),
             confidences=choose_confidence(self.confidence, observations.shape, self.random_state_),
@@ -182,7 +186,7 @@ class PartialCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
             progress=None,
         )
         with using_jobs(self.n_jobs), watching(self.progress) as progress, part(progress, "fitting"):
-            return replace(fitting, progress=progress).run(observations, asked)
+            return replace(fitting, progress=progress).run(observations, asked, shape)
 
     def _validate(self) -> None:
         if self.tolerance is not None and not (is_number(self.tolerance) and 0 < self.tolerance < np.inf):
@@ -376,7 +380,7 @@ class PartialCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
         askable = None if candidates is None else Cells(*self._cells(*candidates))
         ids = None if rows is None else self.observations_.row_index(rows)
         seen = self.observations_
-        drawn = seen.select(self._training & ~self.asked_)
+        drawn = seen.select(training_cells(result, seen) & ~self.asked_)
         with using_jobs(self.n_jobs):
             found = suggest(result, seen, drawn, int(n), askable, ids, strategy, self.random_state_)
         cells = seen.row_names(found.rows), seen.col_names(found.cols)
@@ -388,6 +392,7 @@ class PartialCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
 
         Nothing is promised from then on, and ``result_.guarantee`` says so, until :meth:`refit` or ``fit``: the model
         that was tested is no longer the one that answers. Cells must be new, and values within bounds that were given.
+        Rows and columns may be new: labels that are unknown, or positions that follow the last.
 
         Examples
         --------
@@ -398,21 +403,62 @@ class PartialCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
         >>> completer.observe(rows, cols, sim.truth_at(rows, cols)).result_.guarantee.promised
         False
         """
-        result, before = self._fitted(), self.observations_
-        i, j = self._cells(rows, cols)
-        given = before.bounds_from is BoundsSource.GIVEN
-        new = Observations(i, j, values, before.shape, before.bounds if given else None)
-        both = joined(before, new)
-        asked = np.append(self.asked_, np.ones(len(new), dtype=bool))
-        self.observations_, self.asked_ = both, asked
-        self.result_ = observe(result, both.select(self._training), new)
+        self._take_in(joined(self._observed(), rows, cols, values))
         return self
+
+    @atomic
+    def partial_fit(self, X: Any, y: Any = None) -> Self:
+        """``fit`` at the first call; from then on ``observe`` what X holds: Observations, or a long table of them.
+
+        A long table is a pandas, polars or pyarrow one with a line for each observation; its columns are called as at
+        the first call, or have usual names such as user, item and rating. The rows of a matrix with holes are new rows.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from surefill.datasets import make_low_rank
+        >>> seen = make_low_rank((30, 20), rank=1, n_draws=400, noise=0.1, random_state=0).observations
+        >>> ratings = pd.DataFrame({"user": seen.rows, "item": seen.cols, "rating": seen.values})
+        >>> completer = PartialCompleter(confidence="posterior").partial_fit(ratings)
+        >>> more = pd.DataFrame({"user": [30, 30], "item": [3, 7], "rating": [0.2, -0.1]})
+        >>> completer.partial_fit(more).observations_.shape
+        (31, 20)
+        """
+        if not hasattr(self, "result_"):
+            return self.fit(observations_of(X) if is_long_table(X) else X)
+        seen = self._observed()
+        if isinstance(X, Observations) or is_long_table(X, seen):
+            cells = cells_of(X if isinstance(X, Observations) else observations_of(X, seen), seen)
+        else:
+            cells = cells_of_new_rows(
+                Observations.from_matrix(self._validate_matrix(X, reset=False), self.bounds), seen
+            )
+        self._take_in(joined(seen, *cells))
+        return self
+
+    def _observed(self) -> Observations:
+        self._fitted()
+        observations: Observations = self.observations_
+        return observations
+
+    def _take_in(self, cells: NewCells) -> None:
+        """Learn the new cells."""
+        train = cells.both.select(training_cells(self.result_, cells.both))
+        self.result_ = observe(self.result_, train, cells.new)
+        self._add(cells)
+
+    def _add(self, cells: NewCells) -> None:
+        """Keep the new cells as ones that were asked for, not drawn."""
+        self.asked_ = np.append(self.asked_, np.ones(len(cells.new), dtype=bool))
+        self.observations_, self.n_features_in_ = cells.both, cells.both.shape[1]
 
     @atomic
     def refit(self) -> Self:
         """Fit again on all that was observed, and promise anew: on the calibration cells of the first fit.
 
-        Cells that were asked are trained on, never calibrated on: they were chosen, and say little of the others.
+        Cells that were asked are trained on, never calibrated on: they were chosen, and say little of the others. Rows
+        and columns that came after the first fit are learnt and kept by the same thresholds; nothing is promised of
+        them, and ``result_.guarantee`` says so. ``fit`` on all of ``observations_`` promises of all alike.
 
         Examples
         --------
@@ -425,7 +471,7 @@ class PartialCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
         """
         check_is_fitted(self)
         self._validate()
-        self.result_ = self._fit(self.observations_, self.asked_)
+        self.result_ = self._fit(self.observations_, self.asked_, self.result_.weights.shape)
         return self
 
     def save(self, path: str | Path) -> None:
@@ -433,13 +479,6 @@ class PartialCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
         from surefill.estimators.storage import save
 
         save(self, path)
-
-    @property
-    def _training(self) -> NDArray[np.bool_]:
-        """Which observations the model was fitted on: all but the calibration cells."""
-        training = np.ones(len(self.observations_), dtype=bool)
-        training[self.observations_.find(*self.result_.calibration_cells)] = False
-        return training
 
     def _fitted(self) -> PartialCompletion:
         check_is_fitted(self)

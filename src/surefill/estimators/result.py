@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from surefill.arrays import Array, IntArray
-from surefill.completion import Completion
-from surefill.confidence import Certificate, ExtendableConfidence, PosteriorConfidence
+from surefill.completion import Completion, extend_completion
+from surefill.confidence import Certificate, ExtendableConfidence, ExtendedConfidence, PosteriorConfidence
 from surefill.data import BoundsSource, Observations
 from surefill.errors import invalid_parameter, is_number
 from surefill.estimators.new_rows import matched
@@ -31,7 +31,7 @@ from surefill.losses import ClippedLoss
 from surefill.notebook import card
 from surefill.plots import View, plot_calibration, plot_confidence, plot_matrix, plot_risk_coverage
 from surefill.registry import storable
-from surefill.risk import Risk
+from surefill.risk import PriorRisk, Risk
 from surefill.spaces.confidence_matrix import some_cells
 
 if TYPE_CHECKING:
@@ -43,15 +43,27 @@ HTML_SAMPLE = 50_000
 
 @dataclass(frozen=True, eq=False)
 class Estimates:
-    """A completion with its confidence and risk, asked together: one prediction per entry serves all three."""
+    """A completion with its confidence and risk, asked together: one prediction per entry serves all three.
+
+    Where row or column was never seen, confidence is 0 and the risk is the ``prior``'s.
+    """
 
     completion: Completion
     confidence: ExtendableConfidence
     risk: Risk
+    prior: PriorRisk
 
     def at(self, rows: ArrayLike, cols: ArrayLike) -> EstimatesAt:
         """Predictions, confidences and risks at the pairs (rows[t], cols[t])."""
-        predicted = self.completion.at(rows, cols)
+        i, j = np.asarray(rows), np.asarray(cols)
+        predicted, seen = self.completion.at(i, j), self.prior.seen(i, j)
+        if seen.all():
+            return self._at_seen(i, j, predicted)
+        confidence, risk = np.zeros(i.shape), self.prior.at(i, j, predicted)
+        _, confidence[seen], risk[seen] = self._at_seen(i[seen], j[seen], predicted[seen])
+        return EstimatesAt(predicted, confidence, risk)
+
+    def _at_seen(self, rows: IntArray, cols: IntArray, predicted: Array) -> EstimatesAt:
         if self._posterior_is_of_completion:
             confidence = self.confidence.given(rows, cols, predicted)  # type: ignore[attr-defined]
         else:
@@ -62,7 +74,10 @@ class Estimates:
         """The same on the grid rows x cols, by matrix products where the parts allow."""
         predicted, confidence = self.completion.block(rows, cols), self.confidence.block(rows, cols)
         i, j = np.ix_(rows, cols)
-        return EstimatesAt(predicted, confidence, self.risk.given(i, j, predicted, confidence))
+        risk, seen = self.risk.given(i, j, predicted, confidence), self.prior.seen(i, j)
+        if not seen.all():
+            confidence, risk = np.where(seen, confidence, 0.0), np.where(seen, risk, self.prior.at(i, j, predicted))
+        return EstimatesAt(predicted, confidence, risk)
 
     def fold_in(self, observations: Observations) -> Estimates:
         """The same for other rows, seen at ``observations``, the completion folded in once."""
@@ -71,7 +86,8 @@ class Estimates:
             confidence = self.confidence.fold_in(observations, completion)  # type: ignore[call-arg]
         else:
             confidence = self.confidence.fold_in(observations)
-        return Estimates(completion, confidence, self.risk.fold_in(observations, completion, confidence))
+        risk = self.risk.fold_in(observations, completion, confidence)
+        return Estimates(completion, confidence, risk, self.prior.fold_in(observations))
 
     @property
     def _posterior_is_of_completion(self) -> bool:
@@ -116,7 +132,8 @@ class PartialCompletion:
     ----------
     completion : M-hat, a value for every entry.
     confidence : C in [0, 1], how well the observations support each entry.
-    risk : the expected loss of every entry.
+    risk : the expected loss of every entry whose row and column were seen.
+    prior : the expected loss where row or column was not.
     selection : the kept set at the tolerance asked for.
     certificate : how close the confidence is to the best possible.
     guarantee : what is promised of the kept set, and what is not.
@@ -148,6 +165,7 @@ class PartialCompletion:
     completion: Completion
     confidence: ExtendableConfidence
     risk: Risk
+    prior: PriorRisk
     selection: Selection
     certificate: Certificate
     guarantee: Guarantee
@@ -192,15 +210,15 @@ class PartialCompletion:
         exposed = exposure(weight, self.loss.largest_at(value), self.selection.tolerance)
         return Answer(value, confidence, risk, self.selection.keeps(risk, confidence, exposed))
 
-    def reasons(self, rows: ArrayLike, cols: ArrayLike) -> NDArray[np.str_]:
-        """Why each entry is not kept, such as "too little support"; empty where it is."""
-        answer = self.answer(rows, cols)
+    def reasons(self, rows: ArrayLike, cols: ArrayLike, answer: Answer | None = None) -> NDArray[np.str_]:
+        """Why each entry is not kept, such as "too little support"; empty where it is. ``answer``, if known."""
+        answer = self.answer(rows, cols) if answer is None else answer
         exposed = exposure(self.weights.at(rows, cols), self.loss.largest_at(answer.value), self.selection.tolerance)
         return np.array(REFUSALS)[self.selection.refusals(answer.risk, answer.confidence, exposed)]
 
     @property
     def _estimates(self) -> Estimates:
-        return Estimates(self.completion, self.confidence, self.risk)
+        return Estimates(self.completion, self.confidence, self.risk, self.prior)
 
     def values_at(self, rows: ArrayLike, cols: ArrayLike) -> NDArray[np.float64]:
         """Completed values at the pairs (rows[t], cols[t]), kept or not."""
@@ -208,11 +226,11 @@ class PartialCompletion:
 
     def confidence_at(self, rows: ArrayLike, cols: ArrayLike) -> NDArray[np.float64]:
         """Confidences in [0, 1]."""
-        return self.confidence.at(rows, cols)
+        return self._estimates.at(rows, cols).confidence
 
     def risk_at(self, rows: ArrayLike, cols: ArrayLike) -> NDArray[np.float64]:
         """Expected losses: squared errors in the data's squared units, unless another loss was asked for."""
-        return self.risk.at(rows, cols)
+        return self._estimates.at(rows, cols).risk
 
     def keeps(self, rows: ArrayLike, cols: ArrayLike) -> NDArray[np.bool_]:
         """Whether each entry is in the kept set."""
@@ -228,7 +246,9 @@ class PartialCompletion:
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Lower and upper ends of intervals that hold a new value with probability ``level``.
 
-        They stay within the bounds, unless no more is known of these than the range seen.
+        They stay within the bounds, unless no more is known of these than the range seen. In rows and columns never
+        seen they are as much wider as the risk is larger, which no calibration cell has tested; where the loss is a
+        chance, which does not say how large errors are, they have no ends there.
         """
         return self.interval_around(self.answer(rows, cols), rows, cols, level)
 
@@ -237,6 +257,8 @@ class PartialCompletion:
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """The same where the answers at these pairs are known already."""
         scale = self.loss.loss.error_scale(answer.risk)
+        if self.loss.loss.degree == 0:
+            scale = np.where(self.prior.seen(rows, cols), scale, np.inf)
         half = self.scores.half_widths(scale, self.weights.at(rows, cols), level)
         ends = (-np.inf, np.inf) if self.loss.bounds_from is BoundsSource.SEEN else self.bounds
         return np.clip(answer.value - half, *ends), np.clip(answer.value + half, *ends)
@@ -252,7 +274,14 @@ class PartialCompletion:
         plan = self.plan.at_tolerance(float(tolerance))
         selection = select(plan, self.calibration)
         guarantee = state_guarantee(
-            plan, selection, self.calibration, self.weights, self.loss, True, self.guarantee.withheld
+            plan,
+            selection,
+            self.calibration,
+            self.weights,
+            self.loss,
+            asked_later=True,
+            withheld=self.guarantee.withheld,
+            shape=self.completion.shape,
         )
         return replace(self, plan=plan, selection=selection, guarantee=guarantee)
 
@@ -302,9 +331,16 @@ class PartialCompletion:
         n = self.completion.shape[1]
         folded = self._estimates.fold_in(matched(observations, n, self.col_labels, self.loss))
         weights = TargetWeights("observed")  # chances of being observed are not known of other rows
-        return replace(
-            self, completion=folded.completion, confidence=folded.confidence, risk=folded.risk, weights=weights
-        )
+        return replace(self, **vars(folded), weights=weights)
+
+    def extended(self, shape: tuple[int, int], observations: Observations) -> Self:
+        """The same for a larger table: of rows and columns beyond the old shape nothing was seen.
+
+        Their values are the prior's mean, their confidence is 0 and nothing of them is kept; ``observations`` are those
+        that the completion was fitted on.
+        """
+        completion = extend_completion(self.completion, shape, observations)
+        return replace(self, completion=completion, confidence=ExtendedConfidence.of(self.confidence, shape))
 
     @property
     def _filled_fact(self) -> dict[str, str]:

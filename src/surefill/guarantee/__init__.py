@@ -27,6 +27,7 @@ from surefill.guarantee.propensity import (
     choose_propensity,
     fit_propensity,
 )
+from surefill.guarantee.reasons import Reason
 from surefill.guarantee.selection import Selection, rounding_threshold, select
 from surefill.guarantee.shortfall import Limit, ReachableTolerance, Shortfall
 from surefill.guarantee.target_weights import HeldOutRate, TargetWeights
@@ -52,6 +53,7 @@ __all__ = [
     "PropensityFunction",
     "PropensityMisfit",
     "ReachableTolerance",
+    "Reason",
     "Selection",
     "SelectionPlan",
     "Shortfall",

@@ -71,13 +71,16 @@ class CalibrationSplit:
         propensity: Any,
         random_state: int,
         asked: NDArray[np.bool_] | None = None,
+        shape: tuple[int, int] | None = None,
     ) -> Self:
         """Split at random; ``propensity`` is what the user gave, if anything, ``asked`` tells which cells were asked.
 
-        Whatever was asked since a first fit, the calibration cells are those of that fit.
+        Whatever was asked since a first fit, the calibration cells are those of that fit; ``shape`` is what the table
+        had then, where it has grown since.
         """
         asked = np.zeros(len(observations), dtype=bool) if asked is None else asked
-        calibration, weights = _held_out(observations.select(~asked), aim, propensity, random_state)
+        drawn = observations.select(~asked).in_shape(observations.shape if shape is None else shape)
+        calibration, weights = _held_out(drawn, aim, propensity, random_state)
         training = np.ones(len(observations), dtype=bool)
         training[observations.find(calibration.rows, calibration.cols)] = False
         return cls(observations.select(training), calibration, weights, asked[training])
@@ -90,7 +93,7 @@ def _held_out(
     share = calibration_share(len(observations))
     if aim == "observed":
         choose_propensity(propensity, aim, observations, share, random_state)
-        return split_entries(observations, share, random_state)[1], TargetWeights(aim)
+        return split_entries(observations, share, random_state)[1], TargetWeights(aim, shape=observations.shape)
     first, second = _halves(observations, random_state)
     model = choose_propensity(propensity, aim, first, 1 - LARGEST_RATE, random_state)
     assert model is not None
@@ -100,7 +103,8 @@ def _held_out(
     if len(second) >= ENOUGH_TO_RAKE:
         raking = MarginRaking.of(calibrated.at(second.rows, second.cols), first, second, 1 - LARGEST_RATE)
         calibrated = replace(calibrated, raking=raking)
-    weights = TargetWeights(aim, model, rate, calibrated if propensity is None else None, calibrated.misfit)
+    correction = calibrated if propensity is None else None
+    weights = TargetWeights(aim, model, rate, correction, calibrated.misfit, observations.shape)
     return second.select(heads), weights
 
 

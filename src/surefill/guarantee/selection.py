@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from surefill.guarantee.plan import SelectionPlan, within
+from surefill.guarantee.reasons import Reason
 from surefill.guarantee.shortfall import Limit, Shortfall, find_shortfall
 from surefill.guarantee.tested_sets import Calibration, TestedSets
 from surefill.losses import Loss
@@ -20,13 +21,7 @@ MOST_SENSITIVITY = 10.0
 SENSITIVITY_STEP = 1.02
 """Between factors that are tried; finer than anybody knows the true one."""
 
-REFUSALS = (
-    "",
-    "too little support",
-    "cells like it are too rarely observed",
-    "expected error too large",
-    "nothing can be promised at this tolerance",
-)
+REFUSALS = (Reason.KEPT, Reason.SUPPORT, Reason.RARE, Reason.RISK, Reason.NOTHING)
 """Why a cell is not kept, by the numbers of :meth:`Selection.refusals`; 0 is kept."""
 
 

@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from surefill.arrays import Array
+from surefill.arrays import Array, IntArray
 from surefill.guarantee.propensity import Aim, CalibratedPropensity, Propensity, PropensityMisfit
 from surefill.registry import storable
 
@@ -56,7 +56,8 @@ class TargetWeights:
     """w_x = 1 / pi_x, with pi_x = q p / (1 - (1 - q) p) the chance that a cell outside training is held out.
 
     p_x is the chance that x is observed and q_x that it is then held out. Calibration cells with these weights stand
-    for all cells outside training. w = 1 where the promise is about cells drawn like the observed ones.
+    for all cells outside training. w = 1 where the promise is about cells drawn like the observed ones, and in rows and
+    columns that came later, which no promise is about.
 
     Attributes
     ----------
@@ -65,6 +66,7 @@ class TargetWeights:
     rate : q as a function of p.
     calibrated : p corrected by what was held out, or None to take it as it is.
     misfit : how far the modelled p is from what was observed.
+    shape : of the table that p is about; rows and columns beyond it came later. None where there are none.
 
     Examples
     --------
@@ -80,11 +82,25 @@ class TargetWeights:
     rate: HeldOutRate | None = None
     calibrated: CalibratedPropensity | None = None
     misfit: PropensityMisfit | None = None
+    shape: tuple[int, int] | None = None
 
     def at(self, rows: ArrayLike, cols: ArrayLike) -> Array:
         """Weights at the cells (rows[t], cols[t])."""
+        i, j = np.asarray(rows), np.asarray(cols)
         if self.propensity is None or self.rate is None:
-            return np.ones(np.asarray(rows).shape)
+            return np.ones(np.broadcast_shapes(i.shape, j.shape))
+        m, n = self.shape or (np.inf, np.inf)
+        inside = (i < m) & (j < n)
+        if inside.all():
+            return self._modelled(i, j)
+        i, j = np.broadcast_arrays(i, j)
+        weights = np.ones(i.shape)
+        weights[inside] = self._modelled(i[inside], j[inside])
+        return weights
+
+    def _modelled(self, rows: IntArray, cols: IntArray) -> Array:
+        assert self.propensity is not None
+        assert self.rate is not None
         modelled = self.propensity.at(rows, cols)
         p = modelled if self.calibrated is None else self.calibrated.corrected(modelled, rows, cols)
         q = self.rate.at(modelled)

@@ -69,11 +69,13 @@ def state_guarantee(
     loss: ClippedLoss,
     asked_later: bool = False,
     withheld: str = "",
+    shape: tuple[int, int] | None = None,
 ) -> Guarantee:
     """What :func:`surefill.guarantee.selection.select` shows, over which cells, under which conditions.
 
     ``asked_later`` says that the tolerance was given after the calibration cells had been looked at; ``withheld`` is
-    why nothing can be promised, whatever these show, and else empty.
+    why nothing can be promised, whatever these show, and else empty. ``shape`` is that of the table by now, which may
+    have grown since the first fit.
 
     Examples
     --------
@@ -88,7 +90,7 @@ def state_guarantee(
         why = f", for nothing is kept. {selection.sentence}" if selection.empty else f" of what is kept: {withheld}"
         sentence = f"Nothing is promised{why}"
         holds_over = _holds_over(weights, loss, None)
-        return Guarantee(False, plan.delta, sentence, holds_over, _not_promised(weights), withheld=withheld)
+        return Guarantee(False, plan.delta, sentence, holds_over, _not_promised(weights, shape), withheld=withheld)
     survives = None if weights.propensity is None else survived_sensitivity(plan, calibration, selection)
     cells = _cells(selection, weights, exact=plan.population.count == 1)
     clipping = f"{loss.clipping} " if loss.clipping else ""
@@ -98,7 +100,7 @@ def state_guarantee(
         "No refitting followed: the values, risks and confidences given are those of the model that was tested."
     ) + (ASKED_LATER if asked_later else "")
     return Guarantee(
-        True, plan.delta, sentence, _holds_over(weights, loss, survives), _not_promised(weights), survives
+        True, plan.delta, sentence, _holds_over(weights, loss, survives), _not_promised(weights, shape), survives
     )  # fmt: skip
 
 
@@ -166,11 +168,24 @@ def withdraw_guarantee(guarantee: Guarantee, n_added: int) -> Guarantee:
     return replace(guarantee, promised=False, sentence=sentence, withheld=withheld)
 
 
-def _not_promised(weights: TargetWeights) -> str:
+def _not_promised(weights: TargetWeights, shape: tuple[int, int] | None) -> str:
     elsewhere = (
         "Nothing is promised about the cells that are filled, which are seldom like those observed: "
         "aim='unobserved' is about them. "
         if weights.aim == "observed"
         else ""
     )
-    return f"{elsewhere}Nothing is promised about any single entry, nor about rows that were not there when fitting."
+    alone = "Nothing is promised about any single entry, nor about rows that were not there when fitting"
+    return f"{elsewhere}{alone}{_came_later(weights.shape, shape)}."
+
+
+def _came_later(first: tuple[int, int] | None, now: tuple[int, int] | None) -> str:
+    """Rows and columns that a table has gained since its calibration cells were drawn, to end a sentence with."""
+    if first is None or now is None or first == now:
+        return ""
+    gained = [
+        f"{more:,} {kind}{'s' if more > 1 else ''}"
+        for more, kind in zip((now[0] - first[0], now[1] - first[1]), ("row", "column"), strict=True)
+        if more
+    ]
+    return f", nor about the {' and '.join(gained)} that came after the first fit, of which no calibration cell is"

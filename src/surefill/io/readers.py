@@ -97,7 +97,7 @@ def read_observations(
     """
     options = ReadOptions(row, col, value, delimiter, header, bounds, wide, skip_missing, decimal, sheet)
     source = Path(path)
-    _check(source, options)
+    check_source(source, options)
     if wide:
         return _read_wide(source, options)
     return _read_long(source, options).observations(bounds)
@@ -105,7 +105,7 @@ def read_observations(
 
 def read_ordered(path: Path, options: ReadOptions, order_by: Column) -> tuple[Observations, Array]:
     """The observations in a long file, and when each cell was last drawn by the column ``order_by``."""
-    _check(path, options)
+    check_source(path, options)
     if options.wide:
         raise InputError(f"{path}: a wide table has no column that says when; give a long file to order by one.")
     table = _read_long(path, options, order_by)
@@ -145,7 +145,7 @@ class ReadOptions:
         return read_observations(file, **vars(self))
 
 
-def _check(path: Path, options: ReadOptions) -> None:
+def check_source(path: Path, options: ReadOptions) -> None:
     """Refuse what is no file, kinds of files that are not read, and options that do not go together."""
     if not path.exists():
         raise InputError(f"{path} does not exist; a file with one observation per line is expected.")
@@ -163,14 +163,15 @@ def _check(path: Path, options: ReadOptions) -> None:
             raise InputError(f"{path}: a wide table needs a first line with the names of its columns.")
 
 
-def _is_parquet(path: Path) -> bool:
+def is_parquet(path: Path) -> bool:
+    """Whether a path is a parquet file or a folder of them."""
     return path.is_dir() or path.suffix.lower() in PARQUET_SUFFIXES
 
 
 def _read_long(path: Path, options: ReadOptions, order_by: Column = None) -> LongTable:
-    if _is_parquet(path):
+    if is_parquet(path):
         return _read_parquet(path, options, order_by)
-    file = _open_text(path, options)
+    file = open_text(path, options)
     header, positions = choose_columns(file, options.choice, options.header)
     table = read_long_text(
         file,
@@ -197,7 +198,7 @@ def _refuse_values_as_ids(path: Path, table: LongTable, names: Sequence[str], ch
     )
 
 
-def _open_text(path: Path, options: ReadOptions) -> TextFile:
+def open_text(path: Path, options: ReadOptions) -> TextFile:
     """The text of a file, or of a sheet of a workbook."""
     if path.suffix.lower() in WORKBOOK_SUFFIXES:
         return open_sheet(path, options.sheet, options.decimal)
@@ -205,9 +206,9 @@ def _open_text(path: Path, options: ReadOptions) -> TextFile:
 
 
 def _read_wide(path: Path, options: ReadOptions) -> Observations:
-    if _is_parquet(path):
+    if is_parquet(path):
         return read_wide_parquet(path, read_parquet(path), options.row, options.bounds)
-    return read_wide_text(_open_text(path, options), options.row, options.decimal, options.bounds)
+    return read_wide_text(open_text(path, options), options.row, options.decimal, options.bounds)
 
 
 def choose_columns(

@@ -76,7 +76,7 @@ class WriteOptions:
 
     def rows_of(self, seen: Observations) -> Indices:
         """Positions of the rows to write."""
-        return np.arange(seen.shape[0]) if self.rows is None else _rows_named(Path(self.rows), seen)
+        return np.arange(seen.shape[0]) if self.rows is None else rows_named(Path(self.rows), seen)
 
     def check_size(self, seen: Observations, n_rows: int, output: Path) -> None:
         """Refuse a table whose layout or kind of file is too small for it, as far as that is known before a fit."""
@@ -92,7 +92,7 @@ class WriteOptions:
             check_excel_size(*((n_rows, n + 1) if self.layout == "wide" else (lines, 0)))
 
 
-def _rows_named(file: Path, seen: Observations) -> Indices:
+def rows_named(file: Path, seen: Observations) -> Indices:
     """Positions of the rows whose labels a file lists, one per line, each row once."""
     try:
         text = file.read_text(encoding="utf-8-sig")

@@ -122,6 +122,15 @@ class CrossFit:
         self._progress = progress
         self._completions: dict[int, Completion] = {}
 
+    def fitted_folds(self) -> list[int]:
+        """The folds whose completions are there already; the first is fitted where none is."""
+        self.completion(0)
+        return sorted(self._completions)
+
+    def positions(self, fold: int) -> NDArray[np.int64]:
+        """Where the cells of this fold stand among the observations."""
+        return np.flatnonzero(self._fold == fold)
+
     def split(self, fold: int) -> tuple[Observations, Observations]:
         """(the other cells, the cells of this fold)."""
         held = self._fold == fold

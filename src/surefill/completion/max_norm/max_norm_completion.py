@@ -245,6 +245,11 @@ class MaxNormFit(StoredProduct):
             solution[g, 1:] = ball_regression(self.right[rows.other[cells]], target[cells], rows.weight[cells], self.K)
         return replace(self, shape=observations.shape, row_ids=rows.groups.ids, row_solution=solution)
 
+    @property
+    def scale(self) -> float:
+        """Half the width of the bounds: values lie on [-1, 1]."""
+        return self.unit.half_width
+
     def _in_units(self, centred: Array) -> Array:
         return self.unit.from_unit(np.clip(self.mean + centred, -1.0, 1.0))
 
