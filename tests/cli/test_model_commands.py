@@ -14,7 +14,7 @@ import surefill as sf
 def model(ratings, tmp_path_factory):
     path = tmp_path_factory.mktemp("models") / "model.surefill"
     seen = sf.read_observations(ratings, bounds=(-1.2, 1.2))
-    sf.PartialCompleter(0.1, confidence="posterior").fit(seen).save(path)
+    sf.PartialCompleter(0.1, confidence="posterior", aim="observed").fit(seen).save(path)
     return path
 
 
@@ -101,7 +101,7 @@ def test_pairs_without_header_have_row_and_column_first(run, model, tmp_path, ca
         ("user\nu1\n", ("--header",), "has 1 column"),
         ("user,item,risk\nu1,3,1\n", (), "has a column 'risk' already"),
         ("user,item\nu1,\n", (), "line 2: an id is empty"),
-        ("user,item\nu1,3,4\n", (), "line 2: 2 fields are expected"),
+        ("user,item\nu1,3,4\n", ("--delimiter", ","), "line 2: 2 fields are expected"),
         ("user,item,rating\nu1,3,good\n", (), "line 2"),
         ("user,item\nu1,3\n", ("--row", "person"), "has no column 'person' for row"),
         ("user,item\nu1,3\n", ("--level", "2"), "2.0 is not in the range"),

@@ -100,14 +100,12 @@ def _from_parquet(path: Path, options: ReadOptions, fitted: tuple[str, str, str]
 
 
 def _has_header(file: TextFile, options: ReadOptions, fitted: tuple[str, str, str]) -> bool:
-    """As given; else whether the first line has a name that was given, that of the fit, or a usual one for each."""
+    """As given; else true unless the model's own table had none and the first line has no usual names."""
     if options.header is not None:
         return options.header
-    if any(isinstance(column, str) for column in options.choice.values()):
+    if fitted != UNNAMED or any(isinstance(column, str) for column in options.choice.values()):
         return True
-    return all(_place(file.path, file.fields, True, axis, None, name) is not None for axis, name in zip(
-        ("row", "col"), fitted, strict=False
-    ))  # fmt: skip
+    return all(column_position(file.path, file.fields, True, axis, None) is not None for axis in ("row", "col"))
 
 
 def _unnamed(size: int, fitted: tuple[str, str, str]) -> list[str]:
@@ -131,7 +129,8 @@ def _places(
         known = "" if fitted == UNNAMED else f" {fitted[0]!r} and {fitted[1]!r}, as at the fit"
         raise InputError(
             f"{path} needs columns of rows and columns{' called' if known else ''}{known}; it has {few(names)}: say "
-            "which they are by row= and col= (--row and --col on the command line)."
+            "which they are by row= and col= (--row and --col on the command line), or that there is no header "
+            "(--no-header)."
         )
     return row, col, None if value in (row, col) else value
 
