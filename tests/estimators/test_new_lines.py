@@ -42,10 +42,11 @@ def test_the_risk_in_new_lines_is_the_loss_of_predicting_them_by_the_prior(optio
             assert not answer.confidence.any()
             assert not answer.keep.any()
             ratios.append(result.loss.loss.at(cells, answer.value).mean() / answer.risk.mean())
-    # 20 hidden lines of two factors: their mean squared norm has a relative standard deviation of about 1/6.
-    assert min(ratios) > 0.6
+    # 20 hidden lines of two factors: their mean squared norm has a relative standard deviation of about 1/6, and the
+    # risk is a standard error above the mean. Extrapolated from known lines it was too small by up to ten times.
+    assert min(ratios) > 0.5
     assert max(ratios) < 1.6
-    assert 0.8 < np.mean(ratios) < 1.2
+    assert 0.7 < np.mean(ratios) < 1.2
 
 
 def test_known_lines_answer_as_before(fitted):
@@ -64,11 +65,10 @@ def test_intervals_in_new_lines_are_as_much_wider_as_the_risk_says(fitted):
     assert 0.8 < np.mean((low <= cells.values) & (cells.values <= high)) < 0.99
 
 
-def test_where_the_loss_is_a_chance_new_lines_have_intervals_without_ends():
+def test_where_the_loss_is_a_chance_intervals_of_new_lines_are_the_whole_range():
     completer, whole = hidden_lines(0, loss="beyond:0.3")
     low, high = larger(completer, whole.shape).interval_at([0, 119], [99, 0], 0.9)
-    assert np.isinf(low).all()
-    assert np.isinf(high).all()
+    assert (low.tolist(), high.tolist()) == ([-1, -1], [1, 1])
 
 
 def test_new_lines_have_the_mean_of_what_is_known():

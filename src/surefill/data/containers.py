@@ -77,7 +77,7 @@ def from_table(
 
 
 def _guessed_columns(table: Any, choice: Choice) -> tuple[str, str, str]:
-    frame = _as_frame(table, "the table")
+    frame = as_frame(table, "the table")
     if_wide = "give it to PartialCompleter.fit or Observations.from_matrix"
     places = positions_of("the table", frame.columns, True, choice, lambda: looks_wide(table), if_wide)
     row, col, value = (frame.columns[place] for place in places)

@@ -25,9 +25,9 @@ from surefill.estimators.fitting import (
     choose_confidence,
     choose_risk,
 )
-from surefill.estimators.long_columns import cells_of, cells_of_new_rows, is_long_table, observations_of
 from surefill.estimators.matrix_api import complete_rows, fill
-from surefill.estimators.observing import NewCells, joined, observe, training_cells
+from surefill.estimators.observing import training_cells
+from surefill.estimators.observing_methods import ObservingMethods
 from surefill.estimators.result import PartialCompletion
 from surefill.estimators.scorers import ErrorScorer, held_out_entries
 from surefill.estimators.seeds import check_random_state, choose_seed
@@ -43,7 +43,7 @@ FEWEST_CELLS = 4
 """One cell to calibrate on, and three to learn from: a row, a column and what they share."""
 
 
-class PartialCompleter(TableMethods, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class PartialCompleter(ObservingMethods, TableMethods, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Fill the part of a matrix that can be trusted at a tolerance, and leave the rest empty.
 
     max |kept|  subject to  mean squared error over kept <= tolerance,
@@ -387,72 +387,6 @@ class PartialCompleter(TableMethods, OneToOneFeatureMixin, TransformerMixin, Bas
         return (*cells, found.utilities) if return_utilities else cells
 
     @atomic
-    def observe(self, rows: ArrayLike, cols: ArrayLike, values: ArrayLike) -> Self:
-        """Take answers in without fitting again: their rows and columns are learnt anew, all else stays.
-
-        Nothing is promised from then on, and ``result_.guarantee`` says so, until :meth:`refit` or ``fit``: the model
-        that was tested is no longer the one that answers. Cells must be new, and values within bounds that were given.
-        Rows and columns may be new: labels that are unknown, or positions that follow the last.
-
-        Examples
-        --------
-        >>> from surefill.datasets import make_low_rank
-        >>> sim = make_low_rank((60, 50), rank=2, n_draws=1000, noise=0.1, random_state=0)
-        >>> completer = PartialCompleter(tolerance=0.02).fit(sim.observations)
-        >>> rows, cols = completer.suggest(20)
-        >>> completer.observe(rows, cols, sim.truth_at(rows, cols)).result_.guarantee.promised
-        False
-        """
-        self._take_in(joined(self._observed(), rows, cols, values))
-        return self
-
-    @atomic
-    def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """``fit`` at the first call; from then on ``observe`` what X holds: Observations, or a long table of them.
-
-        A long table is a pandas, polars or pyarrow one with a line for each observation; its columns are called as at
-        the first call, or have usual names such as user, item and rating. The rows of a matrix with holes are new rows.
-
-        Examples
-        --------
-        >>> import pandas as pd
-        >>> from surefill.datasets import make_low_rank
-        >>> seen = make_low_rank((30, 20), rank=1, n_draws=400, noise=0.1, random_state=0).observations
-        >>> ratings = pd.DataFrame({"user": seen.rows, "item": seen.cols, "rating": seen.values})
-        >>> completer = PartialCompleter(confidence="posterior").partial_fit(ratings)
-        >>> more = pd.DataFrame({"user": [30, 30], "item": [3, 7], "rating": [0.2, -0.1]})
-        >>> completer.partial_fit(more).observations_.shape
-        (31, 20)
-        """
-        if not hasattr(self, "result_"):
-            return self.fit(observations_of(X) if is_long_table(X) else X)
-        seen = self._observed()
-        if isinstance(X, Observations) or is_long_table(X, seen):
-            cells = cells_of(X if isinstance(X, Observations) else observations_of(X, seen), seen)
-        else:
-            cells = cells_of_new_rows(
-                Observations.from_matrix(self._validate_matrix(X, reset=False), self.bounds), seen
-            )
-        self._take_in(joined(seen, *cells))
-        return self
-
-    def _observed(self) -> Observations:
-        self._fitted()
-        observations: Observations = self.observations_
-        return observations
-
-    def _take_in(self, cells: NewCells) -> None:
-        """Learn the new cells."""
-        train = cells.both.select(training_cells(self.result_, cells.both))
-        self.result_ = observe(self.result_, train, cells.new)
-        self._add(cells)
-
-    def _add(self, cells: NewCells) -> None:
-        """Keep the new cells as ones that were asked for, not drawn."""
-        self.asked_ = np.append(self.asked_, np.ones(len(cells.new), dtype=bool))
-        self.observations_, self.n_features_in_ = cells.both, cells.both.shape[1]
-
-    @atomic
     def refit(self) -> Self:
         """Fit again on all that was observed, and promise anew: on the calibration cells of the first fit.
 
@@ -479,6 +413,11 @@ class PartialCompleter(TableMethods, OneToOneFeatureMixin, TransformerMixin, Bas
         from surefill.estimators.storage import save
 
         save(self, path)
+
+    def _observed(self) -> Observations:
+        self._fitted()
+        observations: Observations = self.observations_
+        return observations
 
     def _fitted(self) -> PartialCompletion:
         check_is_fitted(self)

@@ -62,7 +62,7 @@ class Ranking:
             raise invalid_parameter("to_frame", "backend", "'pandas', 'polars' or 'pyarrow'", backend)
         installed = [name for name in BACKENDS if backend in (None, name) and find_spec(name) is not None]
         if not installed:
-            raise MissingExtraError("a frame", "io")
+            raise MissingExtraError("a table in memory", "frames")
         columns = {name: column.tolist() for name, column in self.table.items()}
         return nw.from_dict(columns, backend=cast(Any, installed[0])).to_native()
 
