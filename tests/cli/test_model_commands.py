@@ -14,7 +14,7 @@ import surefill as sf
 def model(ratings, tmp_path_factory):
     path = tmp_path_factory.mktemp("models") / "model.surefill"
     seen = sf.read_observations(ratings, bounds=(-1.2, 1.2))
-    sf.PartialCompleter(0.1, confidence="posterior", aim="observed").fit(seen).save(path)
+    sf.PartialCompleter(0.5, confidence="posterior").fit(seen).save(path)
     return path
 
 
