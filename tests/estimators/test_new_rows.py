@@ -135,3 +135,12 @@ def test_labels_of_columns_are_matched_after_saving(completer, tmp_path):
     at = np.zeros(20, int), np.arange(20)
     again = sf.load(tmp_path / "model").result_.fold_in(named)
     np.testing.assert_array_equal(again.values_at(*at), completer.result_.fold_in(named).values_at(*at))
+
+
+def test_labels_of_columns_are_matched_after_observing():
+    completer = PartialCompleter(0.6, confidence="posterior", completion="factor-model").fit(stars())
+    rows, cols = completer.suggest(3, strategy="random")
+    completer.observe(rows, cols, [3.0, 4.0, 2.0])
+    named = Observations([0, 0], [0, 1], [4, 2], col_labels=["film 7", "film 3"])
+    alike = row(**{"film 7": 4, "film 3": 2})
+    np.testing.assert_allclose(completer.result_.fold_in(named).completion.dense(), completer.predict(alike), atol=1e-9)

@@ -95,6 +95,7 @@ def observe(result: PartialCompletion, train: Observations, new: Observations) -
         prior=result.prior.now_seen(train),
         guarantee=withdraw_guarantee(result.guarantee, n_added),
         n_added=n_added,
+        col_labels=train.col_labels,
     )
 
 
