@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -161,9 +162,9 @@ def read_wide_parquet(
     labels = table.column(label_column).to_pylist()
     if any(label is None or label == "" for label in labels):
         raise InputError(f"{path}: a row has no label; every row of a wide table needs one.")
-    if len(set(labels)) < len(labels):
-        twice = next(label for k, label in enumerate(labels) if label in labels[:k])
-        raise InputError(f"{path}: two rows are called {str(twice)!r}; in a wide table each has one line.")
+    twice = [label for label, count in Counter(labels).items() if count > 1]
+    if twice:
+        raise InputError(f"{path}: two rows are called {str(twice[0])!r}; in a wide table each has one line.")
     columns = [_floats(path, names[place], table.column(place)) for place in places]
     matrix = np.stack(columns, axis=1)
     infinite = np.argwhere(np.isinf(matrix))
