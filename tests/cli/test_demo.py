@@ -5,6 +5,7 @@ import pytest
 
 from surefill import PartialCompleter
 from surefill.datasets import make_hidden_digits
+from surefill.reproduction.demo_questions import DARKEST, MODEL, PAIRS, STRANGER, describe_questions
 from surefill.reproduction.demo_story import describe_blocks, describe_digits, measure_digits
 
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -37,10 +38,35 @@ def test_the_second_chapter_fills_holes_and_leaves_hidden_halves_blank(told):
     assert digits["holes"] + digits["hidden"] + digits["pixels_seen"] == 240 * 64
 
 
+def test_the_third_chapter_asks_the_model(told):
+    asked, kept = told[0]["questions"], told[0]["digits"]["kept_holes"]
+    assert kept > 0
+    assert len(asked["darkest"]) == DARKEST
+    ink = [line["ink"] for line in asked["darkest"]]
+    assert ink == sorted(ink, reverse=True)
+    assert np.mean([(line["ink"] - line["truth"]) ** 2 for line in asked["darkest"]]) < 50  # of ink up to 16
+    *known, stranger = asked["pairs"]
+    assert {line["image"] for line in known} == {asked["image"]}
+    assert [line["keep"] for line in known] == [line["reason"] == "" for line in known]
+    assert {"", "too little support"} <= {line["reason"] for line in known}
+    assert (stranger["image"], stranger["confidence"], stranger["keep"]) == (STRANGER, 0, False)
+    assert stranger["reason"] == "row never seen"
+
+
+def test_the_questions_can_be_asked_again_by_hand(told, run, capsys):
+    asked, folder = told[0]["questions"], told[1]
+    assert run("recommend", folder / MODEL, "--row", asked["image"], "-n", DARKEST) == 0
+    lines = capsys.readouterr().out.splitlines()[1:]
+    for line, best in zip(lines, asked["darkest"], strict=True):
+        assert best["pixel"] in line.split(",")
+    assert run("predict", folder / MODEL, folder / PAIRS) == 0
+    assert "row never seen" in capsys.readouterr().out
+
+
 def test_pictures_model_and_pairs_are_there_and_nothing_else(told):
     folder = told[1]
     names = sorted(path.name for path in folder.iterdir())
-    assert names == ["digits.png", "figure1.png"]
+    assert names == sorted(["digits.png", "figure1.png", MODEL, PAIRS])
     assert told[0]["files"] == [str(folder / name) for name in names]
     for name in ("digits.png", "figure1.png"):
         assert (folder / name).read_bytes()[:8] == PNG
@@ -55,6 +81,10 @@ def test_a_person_is_told_numbers_and_promise(told):
     for text, chapter in ((first, blocks), (second, digits)):
         for what in ("selection", "certificate", "guarantee"):
             assert chapter[what] in text
+    third = describe_questions(told[0]["questions"], told[1])
+    assert f"surefill recommend {told[1] / MODEL} --row {told[0]['questions']['image']} -n {DARKEST}" in third
+    assert f"surefill predict {told[1] / MODEL} {told[1] / PAIRS}" in third
+    assert "row never seen" in third
 
 
 @pytest.mark.parametrize("there", [False, True])

@@ -46,14 +46,15 @@ from surefill.errors import InputError
 @seed_option
 @click.option("--json", "as_json", is_flag=True, help="Print the numbers as JSON.")
 def demo(folder: Path, size: int, tolerance: float, images: int, seed: int, as_json: bool) -> None:
-    """What can be filled in, and what cannot, told twice.
+    """What can be filled in, and what cannot, told twice; then questions to a model.
 
     First, two groups of people rate only their own group's films, and the film and people order is shuffled. What one
     group thinks of the other's films cannot be known. surefill is given the ratings alone, without the groups, and has
     to find out which half of the matrix can be filled.
 
     Then, handwritten digits of which each image shows only one half, with holes. The holes can be filled from other
-    images; the hidden halves cannot.
+    images; the hidden halves cannot. The model of these is saved, and asked by 'surefill recommend' for the darkest
+    pixels of an image, and by 'surefill predict' about single pixels.
 
     Files are written when all of it is done.
 
@@ -64,6 +65,7 @@ def demo(folder: Path, size: int, tolerance: float, images: int, seed: int, as_j
     """
     from surefill.io.files import adding_files, check_folder
     from surefill.plots import require_matplotlib
+    from surefill.reproduction import demo_questions as questions
     from surefill.reproduction import demo_story as story
 
     require_matplotlib()
@@ -80,6 +82,11 @@ def demo(folder: Path, size: int, tolerance: float, images: int, seed: int, as_j
             digits = story.demonstrate_digits(hidden, completer, unfinished / "digits.png")
         if not as_json:
             click.echo(story.describe_digits(digits) + "\n")
+        with bars.stage("questions"):
+            asked = questions.ask_digits(hidden, completer, unfinished)
         files = sorted(str(folder / path.name) for path in unfinished.iterdir())
-    told = {"figure1": blocks, "digits": digits, "files": files}
-    click.echo(json.dumps(told, indent=2) if as_json else f"Written: {', '.join(files)}.")
+    told = {"figure1": blocks, "digits": digits, "questions": asked, "files": files}
+    if as_json:
+        click.echo(json.dumps(told, indent=2))
+    else:
+        click.echo(questions.describe_questions(asked, folder) + f"\n\nWritten: {', '.join(files)}.")

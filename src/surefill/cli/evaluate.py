@@ -158,4 +158,4 @@ def describe_cold(summary: dict[str, Any]) -> list[str]:
 def describe_ways(ways: list[dict[str, Any]]) -> list[str]:
     """A line for each way to choose a kept set: what it keeps, and what it promises of that."""
     lines = [f"{way['name']:28}{way['kept']:8.1%}  {way['promise']}" for way in ways]
-    return [f"{'chosen by':28}{'kept':>8}  promise", *lines]
+    return ["Kept of the cells that were not observed:", f"{'chosen by':28}{'kept':>8}  promise", *lines]
