@@ -196,6 +196,18 @@ def test_excel_long_and_wide(completer, tmp_path):
         assert (sheet.max_row - 1, sheet.max_column) == size
 
 
+@pytest.mark.parametrize("name", ["wide.csv", "wide.tsv.gz", "wide.parquet", "wide.xlsx"])
+def test_a_wide_table_is_read_back_as_it_was(completer, seen, tmp_path, name):
+    if name.endswith("xlsx"):
+        pytest.importorskip("openpyxl")
+    write_completed(completer, tmp_path / name, WriteOptions(layout="wide"))
+    back = read_observations(tmp_path / name, wide=True, row="person")
+    kept = sum(len(block["row"]) for block in iterate_table(completer, "kept"))
+    assert len(back) == kept > len(seen)
+    places = back.find(back.row_index(seen.row_labels[seen.rows]), back.col_index(seen.col_labels[seen.cols]))
+    np.testing.assert_array_equal(back.values[places], seen.values)
+
+
 def test_a_folder_of_parts_is_read_back(completer, tmp_path, monkeypatch):
     monkeypatch.setattr("surefill.io.parquet_writer.LINES_PER_PART", 100)
     monkeypatch.setattr(long_table, "BLOCK_CELLS", 60)

@@ -215,8 +215,8 @@ def _filled(done: CompletedFile) -> str:
 
 def _written(done: CompletedFile) -> str:
     """What was written, and whether the promise is about more than that."""
-    digits = f"{done.digits} digit{'' if done.digits == 1 else 's'} after the point"
-    wrote = f"Wrote {done.lines:,} lines to {done.output}, filled values with {digits}."
+    digits = f", filled values with {done.digits} digit{'' if done.digits == 1 else 's'} after the point"
+    wrote = f"Wrote {done.lines:,} lines to {done.output}{digits if done.filled_cells else ''}."
     if done.promised and (done.top_n is not None or done.rows_written < done.rows):
         return f"{wrote} The guarantee is about all filled cells of the matrix, not about those written alone."
     return wrote
