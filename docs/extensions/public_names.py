@@ -22,7 +22,7 @@ import surefill
 
 MODULES = (
     "active", "completion", "confidence", "coverage", "data", "datasets", "errors", "estimators", "guarantee", "io",
-    "jobs", "loop", "losses", "metrics", "online", "report", "risk", "spaces", "stream", "testing", "theory",
+    "jobs", "loop", "losses", "metrics", "online", "report", "risk", "spaces", "stream", "testing", "theory", "waiting",
 )  # fmt: skip
 
 

@@ -10,6 +10,7 @@ import click
 from surefill.cli.options import Positive, seed_option
 from surefill.cli.progress import ProgressBars
 from surefill.errors import InputError
+from surefill.waiting import Part
 
 
 @click.command(short_help="See the idea on a small matrix and on real images, and ask a model.")
@@ -73,6 +74,7 @@ def demo(folder: Path, size: int, tolerance: float, images: int, seed: int, as_j
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file; a folder is expected.")
     with adding_files(folder) as unfinished, ProgressBars() as bars:
+        bars.plan([Part("two groups of people", 2.0), Part("handwritten digits", 6.0), Part("questions", 1.0)])
         with bars.stage("two groups of people"):
             blocks = story.demonstrate_blocks(size, tolerance, seed, bars, unfinished / "figure1.png")
         if not as_json:

@@ -200,8 +200,11 @@ class StreamRun:
                 f"everything up to observation {self.model.n_observed:,} is in {self.checkpoint}, and the same command "
                 "goes on from there"
             )
-            nothing = "nothing was saved, and the same command starts anew; --checkpoint would keep what was learnt"
-            click.echo(f"surefill: interrupted; {saved if self.checkpoint else nothing}.", err=True)
+            nothing = "nothing was saved, and the same command starts anew"
+            if self.checkpoint is None:
+                nothing += "; --checkpoint would keep what was learnt"
+            has_saved = self.checkpoint is not None and self.place is not None
+            click.echo(f"surefill: interrupted; {saved if has_saved else nothing}.", err=True)
             sys.exit(128 + stop.number)
         self.save(out)
 
