@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from surefill import InputError, Observations
 from surefill.data.frames import axis_labels
-from surefill.data.table_shapes import are_triples, refuse_long
+from surefill.data.long_as_wide import are_triples, refuse_long
 
 NAN = np.nan
 
@@ -154,6 +154,15 @@ def test_labels_of_rows_among_the_values_are_noticed():
         refuse_long(pd.DataFrame(columns))
     refuse_long(pd.DataFrame(columns).set_index("user"))
     refuse_long(pd.DataFrame({"Alien": [5, 4, 3], "Big": [4.0, 2.0, NAN]}))
+
+
+def test_words_for_holes_are_told_from_ids():
+    table = pd.DataFrame({"Alien": [5.0, NAN, 1.0], "Big": ["4", "n/a", "2"], "Dune": ["-", "3", "1"]})
+    with pytest.raises(InputError, match=r"column 'Big' holds text such as 'n/a'.*with these as missing"):
+        refuse_long(table)
+    named = table.assign(Alien=["ann", "bob", "cid"])
+    with pytest.raises(InputError, match=r"column 'Alien' holds text.*df.set_index\('Alien'\)"):
+        refuse_long(named)
 
 
 def test_from_table_guesses_columns_as_files_are_read():

@@ -14,7 +14,7 @@ from surefill.data.column_roles import Choice, positions_of
 from surefill.data.frames import AxisLabels, axis_labels, is_frame, split_labels
 from surefill.data.labels import EncodedIds, encode_integers, encode_names
 from surefill.data.observations import Observations
-from surefill.data.table_shapes import looks_wide
+from surefill.data.wide_as_long import looks_wide
 from surefill.errors import InputError, few
 
 MatrixEntries = tuple[NDArray[Any], NDArray[Any], NDArray[np.float64], tuple[int, int]]

@@ -96,3 +96,23 @@ def split_labels(table: Any, row: str) -> tuple[Any, AxisLabels]:
     rest = frame.drop(row).to_native()
     labels = label_array("row", frame.get_column(row).to_list())
     return rest, axis_labels(rest)._replace(rows=labels, names=(row, "column", "value"))
+
+
+def column_names(table: Any) -> Sequence[Any]:
+    """The names of the columns."""
+    return table.column_names if dependencies.is_pyarrow_table(table) else list(table.columns)
+
+
+def column_at(table: Any, place: int) -> nw.Series[Any]:
+    """A column, whatever its name is."""
+    if dependencies.is_pandas_dataframe(table):
+        column: nw.Series[Any] = nw.from_native(table.iloc[:, place], series_only=True)
+        return column
+    frame = nw.from_native(table, eager_only=True)
+    found: nw.Series[Any] = frame.get_column(frame.columns[place])
+    return found
+
+
+def columns_of(table: Any) -> list[nw.Series[Any]]:
+    """The columns, in order."""
+    return [column_at(table, place) for place in range(len(column_names(table)))]

@@ -145,12 +145,18 @@ class LabelIndex:
 
     def _as_integers(self, given: NDArray[Any], dtype: np.dtype[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
         """The integers that the given labels name, and which of them do name one that the type holds."""
-        if given.dtype.kind not in "iu":
-            text = self._as_text(given)
+        if given.dtype.kind == "f":
+            given = self._whole(given)
+        if given.dtype.kind in "iu":
+            number = given.astype(dtype)
+            return number, number == given
+        text = self._as_text(given)
+        try:
+            number = text.astype(dtype)
+        except (ValueError, OverflowError):  # some name no integer; one by one is slower
             named = np.fromiter((_is_integer(item, dtype) for item in text.tolist()), dtype=bool, count=len(text))
             return np.where(named, text, "0").astype(dtype), named
-        number = given.astype(dtype)
-        return number, number == given
+        return number, number.astype(np.str_) == text
 
     def _as_text(self, given: NDArray[Any]) -> NDArray[np.str_]:
         """The text of the given labels."""
@@ -159,9 +165,18 @@ class LabelIndex:
             return given
         if kind in "iuT":
             return given.astype(np.str_)
-        if kind in "fO":
+        if kind == "f":
+            return self._whole(given).astype(np.str_)
+        if kind == "O":
             return np.array([self._text_of(item) for item in given.tolist()], dtype=np.str_)
         raise self._no_label(given[0].item())
+
+    def _whole(self, given: NDArray[Any]) -> NDArray[np.int64]:
+        """Floats that are whole numbers, and surely the ones meant."""
+        bad = np.flatnonzero(~((np.abs(given) <= LARGEST_EXACT) & (given == np.round(given))))
+        if bad.size:
+            raise self._no_label(given[bad[0]].item())
+        return given.astype(np.int64)
 
     def _text_of(self, item: Any) -> str:
         if isinstance(item, str):

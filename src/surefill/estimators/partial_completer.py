@@ -16,7 +16,7 @@ from surefill.active import STRATEGIES, Strategy
 from surefill.data import Entries, Observations
 from surefill.data.containers import from_matrix
 from surefill.data.frames import axis_labels, library_of
-from surefill.data.table_shapes import refuse_long
+from surefill.data.long_as_wide import refuse_long
 from surefill.errors import InputError, invalid_parameter, is_number, is_seed
 from surefill.estimators.atomic import atomic
 from surefill.estimators.fitting import (

@@ -21,7 +21,7 @@ from surefill.data.column_roles import (
     wide_table,
 )
 from surefill.data.observations import Observations
-from surefill.data.table_shapes import are_values
+from surefill.data.wide_as_long import are_values
 from surefill.errors import InputError
 from surefill.io.delimited import TextFile
 from surefill.io.excel import WORKBOOK_SUFFIXES, open_sheet

@@ -1,4 +1,4 @@
-"""Long tables taken for wide ones, and wide ones taken for long: noticed where it is clear, and asked about.
+"""Long tables taken for wide ones: noticed where it is clear, and asked about.
 
 A long table has a line for each observation: row, column, value. A wide one has a line for each row.
 """
@@ -15,14 +15,11 @@ from narwhals import dependencies
 from numpy.typing import NDArray
 
 from surefill.data.column_roles import usual_position, usual_roles
-from surefill.data.frames import is_frame
+from surefill.data.frames import column_at, column_names, columns_of, is_frame
 from surefill.errors import InputError
 
 FEWEST_TRIPLES = 20
 """Lines from which columns without telling names are looked at: of fewer, chance alone makes ids."""
-
-MOST_ANSWERS = 20
-"""Answers on the longest scale in use, from 0 to 10 in halves."""
 
 INDEX_NAMES = ("", "index", "Unnamed: 0")
 """What an index is called once it was written to a file and read again as a column."""
@@ -51,23 +48,18 @@ def refuse_long(X: Any) -> None:
 
 
 def _refuse_long_frame(table: Any) -> None:
-    names = [str(name) for name in _column_names(table)]
+    names = [str(name) for name in column_names(table)]
     _require_one_kind_of_name(table)
-    text = [name for name, column in zip(names, _columns(table), strict=True) if _holds_text(column)]
+    odd = _without_numbers(table)
+    text = {names[place]: column for place, column in odd.items() if _holds_text(column)}
     roles = usual_roles(names)
     if None not in roles and len(set(roles)) == 3:
         raise _long([names[place] for place in roles if place is not None], "")
-    if len(text) >= 2:
-        value = next((name for name in names if name not in text), "...")
-        raise _long([*text[:2], value], f"row={text[0]!r}, col={text[1]!r}, value={value!r}")
-    if len(text) == 1:
-        raise InputError(
-            f"column {text[0]!r} holds text, and a matrix holds numbers: if it has the labels of the rows, "
-            f"{_with_labels(table, text[0])}."
-        )
-    for name, column in zip(names, _columns(table), strict=True):
+    if text:
+        raise _about_text(table, names, text)
+    for place, column in odd.items():
         if isinstance(column.dtype, nw.Datetime | nw.Date | nw.Duration | nw.Time | nw.List | nw.Struct):
-            raise InputError(f"column {name!r} holds {column.dtype}, and a matrix holds numbers: leave it out.")
+            raise InputError(f"column {names[place]!r} holds {column.dtype}, and a matrix holds numbers: leave it out.")
     if len(names) == 3 and are_triples(_as_floats(table)):
         raise _long(names, "row={!r}, col={!r}, value={!r}".format(*names))
     if _holds_row_labels(table, names):
@@ -75,6 +67,33 @@ def _refuse_long_frame(table: Any) -> None:
             f"the first column, {names[0]!r}, looks like labels of the rows: {_with_labels(table, names[0])}; if its "
             "numbers are values like the others, fit on Observations.from_matrix(df)."
         )
+
+
+def _about_text(table: Any, names: Sequence[str], text: dict[str, nw.Series[Any]]) -> InputError:
+    """Columns of text: ids of a long table, labels of the rows, or holes that are written in words."""
+    name, column = next(iter(text.items()))
+    if len(text) >= 2 and column.n_unique() < len(column):
+        value = next((each for each in names if each not in text), "...")
+        row, col = list(text)[:2]
+        return _long([row, col, value], f"row={row!r}, col={col!r}, value={value!r}")
+    if name == names[0]:
+        labels = _with_labels(table, name)
+        return InputError(
+            f"column {name!r} holds text, and a matrix holds numbers: if it has the labels of the rows, {labels}."
+        )
+    word = next((item for item in column.drop_nulls().to_list() if not _is_number(item)), "")
+    return InputError(
+        f"column {name!r} holds text such as {word!r}, and a matrix holds numbers: leave it out, or, if text stands "
+        "for holes, read the table with these as missing (na_values in pandas)."
+    )
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _long(columns: Sequence[str], arguments: str) -> InputError:
@@ -92,7 +111,7 @@ def _with_labels(table: Any, name: str) -> str:
 
 
 def _require_one_kind_of_name(table: Any) -> None:
-    text = {isinstance(name, str) for name in _column_names(table)}
+    text = {isinstance(name, str) for name in column_names(table)}
     if len(text) > 1:
         raise InputError(
             "some names of columns are text and some are not, so that scikit-learn compares none: give all as text, "
@@ -100,16 +119,14 @@ def _require_one_kind_of_name(table: Any) -> None:
         )
 
 
-def _column_names(table: Any) -> Sequence[Any]:
-    return table.column_names if dependencies.is_pyarrow_table(table) else list(table.columns)
-
-
-def _columns(table: Any) -> list[nw.Series[Any]]:
-    """The columns, whatever their names are."""
+def _without_numbers(table: Any) -> dict[int, nw.Series[Any]]:
+    """The columns that are of no numeric type, by position."""
     if dependencies.is_pandas_dataframe(table):
-        return [nw.from_native(table.iloc[:, place], series_only=True) for place in range(table.shape[1])]
-    frame = nw.from_native(table, eager_only=True)
-    return [frame.get_column(name) for name in frame.columns]
+        places = [place for place, dtype in enumerate(table.dtypes) if dtype.kind not in "biufc"]
+    else:
+        dtypes = nw.from_native(table, eager_only=True).schema.dtypes()
+        places = [place for place, dtype in enumerate(dtypes) if not (dtype.is_numeric() or dtype == nw.Boolean)]
+    return {place: column_at(table, place) for place in places}
 
 
 def _holds_text(column: nw.Series[Any]) -> bool:
@@ -130,7 +147,7 @@ def _is_numeric_category(column: nw.Series[Any]) -> bool:
 def _as_floats(table: Any) -> NDArray[np.float64]:
     """A narrow numeric table as an array, NaN for what is missing; all NaN where it does not hold numbers."""
     try:
-        return np.stack([np.asarray(column.cast(nw.Float64).to_numpy(), float) for column in _columns(table)], axis=1)
+        return np.stack([np.asarray(column.cast(nw.Float64).to_numpy(), float) for column in columns_of(table)], axis=1)
     except (TypeError, ValueError, nw.exceptions.NarwhalsError):
         return np.full((1, 3), np.nan)
 
@@ -157,58 +174,5 @@ def _holds_row_labels(table: Any, names: Sequence[str]) -> bool:
         return False
     if dependencies.is_pandas_dataframe(table) and not np.array_equal(table.index, np.arange(len(table))):
         return False
-    column = _columns(table)[0]
+    column = column_at(table, 0)
     return bool(column.dtype.is_integer() and not column.is_null().any() and column.n_unique() == len(column))
-
-
-def looks_wide(table: Any) -> bool:
-    """Whether a table of three columns without telling names is a wide one.
-
-    It is where the first column names each line once and the others hold numbers, where the first two hold numbers that
-    are no ids, or where lines have text for labels, in an index of pandas, and there are more of
-    them than pairs of ids.
-    """
-    columns = _columns(table)
-    if len(columns[0]) < 2 or not all(column.dtype.is_numeric() for column in columns[1:]):
-        return False
-    if columns[0].n_unique() == len(columns[0]) or any(column.dtype.is_float() for column in columns[:2]):
-        return True
-    values = np.asarray(columns[2].cast(nw.Float64).to_numpy(), float)
-    if are_values(columns[0].unique().to_numpy(), columns[1].unique().to_numpy(), values):
-        return True
-    labelled = dependencies.is_pandas_dataframe(table) and isinstance(table.index[0], str)
-    return labelled and len(columns[0]) > columns[0].n_unique() * columns[1].n_unique()
-
-
-def are_values(row_labels: NDArray[Any], col_labels: NDArray[Any], values: NDArray[Any]) -> bool:
-    """Whether what was taken for ids of rows and columns are values of a matrix of three columns.
-
-    They are where all are numbers and some of the rows are not whole, such as 4.5; or where all three are whole, few
-    and of one range, give or take 1, and every pair comes twice or more on average, as with people who answered three
-    questions on one scale.
-
-    >>> are_values(np.array(["2.5", "4.5"]), np.array(["1", "3.5"]), np.ones(3))
-    True
-    >>> are_values(np.arange(1, 6), np.arange(1, 6), np.repeat([1, 2, 3, 4, 5], 10))
-    True
-    >>> are_values(np.arange(196), np.arange(242), np.repeat([1, 2, 3, 4, 5], 10))
-    False
-    """
-    rows, cols = _numbers(row_labels), _numbers(col_labels)
-    if rows is None or cols is None:
-        return False
-    if (rows != np.round(rows)).any():
-        return True
-    few = max(len(rows), len(cols)) <= MOST_ANSWERS and len(values) >= 2 * len(rows) * len(cols)
-    answers = np.unique(values)
-    alike = all(np.abs(ids[[0, -1]] - answers[[0, -1]]).max() <= 1 for ids in (np.sort(rows), np.sort(cols)))
-    return few and alike and len(answers) <= MOST_ANSWERS and bool(np.equal(answers, np.round(answers)).all())
-
-
-def _numbers(labels: NDArray[Any]) -> NDArray[np.float64] | None:
-    """Labels as finite numbers; None where one is not."""
-    try:
-        numbers = labels.astype(np.float64)
-    except ValueError:
-        return None
-    return numbers if np.isfinite(numbers).all() else None
