@@ -33,9 +33,7 @@ STRATEGIES = {
 @click.option(
     "--row", "rows", multiple=True, metavar="LABEL", help="Ask this row N questions; may be given repeatedly."
 )
-@click.option(
-    "-o", "--output", type=PATH, help="Write the cells here instead: .csv, .tsv, either with .gz, .parquet or .xlsx."
-)
+@click.option("-o", "--output", type=PATH, help="Write the cells here instead: .csv, .tsv, .csv.gz, .xlsx or .parquet.")
 @click.option("--json", "as_json", is_flag=True, help="Print the cells as JSON.")
 def suggest(model: Path, n: int, strategy: str, rows: tuple[str, ...], output: Path | None, as_json: bool) -> None:
     """Print the N cells whose answers would teach MODEL most, the best first, each for what it adds to those before.
