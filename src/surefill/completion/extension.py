@@ -46,7 +46,7 @@ class ExtendedCompletion:
     >>> seen = sf.Observations([0, 0, 1], [0, 1, 0], [1.0, 2.0, 3.0])
     >>> mine = sf.completion.ExternalCompletion(lambda rows, cols: 1.0 + rows + cols).fit(seen)
     >>> extend_completion(mine, (3, 2), seen).at([0, 2], [1, 1]).round(2)
-    array([2.  , 1.98])
+    array([2.  , 2.02])
     """
 
     completion: Completion
