@@ -170,3 +170,15 @@ def test_a_completion_that_cannot_learn_says_so_and_stays_as_it_was():
         completer.observe([30], [0], [0.1])
     assert completer.observations_ is seen
     assert not completer.asked_.any()
+
+
+def test_a_wide_table_that_has_grown_is_filled_and_transformed_with_its_new_columns():
+    pd = pytest.importorskip("pandas")
+    seen = sf.datasets.make_low_rank((30, 20), rank=1, n_draws=400, noise=0.1, random_state=0).observations
+    wide = pd.DataFrame(seen.dense(), index=[f"r{i}" for i in range(30)], columns=[f"c{j}" for j in range(20)])
+    completer = sf.PartialCompleter(0.3, confidence="posterior").fit(wide)
+    completer.observe(["r3", "new"], ["another", "c1"], [0.1, 0.2])
+    whole = completer.complete_frame()
+    assert whole.shape == (31, 21)
+    assert (whole.index[-1], whole.columns[-1]) == ("new", "another")
+    assert completer.transform(whole).shape == (31, 21)

@@ -64,6 +64,10 @@ def test_a_scored_table_has_what_the_methods_say_in_the_same_order(completer, pa
 def test_pandas_keeps_its_index(completer):
     table = pd.DataFrame({"user": ["u1", "u2"], "item": [101, 102]}, index=["b", "a"])
     assert completer.predict_frame(table).index.tolist() == ["b", "a"]
+    assert completer.predict_frame(table.set_axis(["b", "b"])).index.tolist() == ["b", "b"]
+    assert completer.predict_frame(table.set_axis([0, 1], axis=1))["keep"].tolist() == [
+        *completer.keep(["u1", "u2"], [101, 102])
+    ]
 
 
 def test_pairs_never_seen_get_an_answer_and_a_reason(completer):

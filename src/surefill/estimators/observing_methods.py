@@ -76,3 +76,5 @@ class ObservingMethods:
         """Keep the new cells as ones that were asked for, not drawn."""
         self.asked_ = np.append(self.asked_, np.ones(len(cells.new), dtype=bool))
         self.observations_, self.n_features_in_ = cells.both, cells.both.shape[1]
+        if hasattr(self, "feature_names_in_") and cells.both.col_labels is not None:
+            self.feature_names_in_ = cells.both.col_labels.astype(np.str_).astype(object)

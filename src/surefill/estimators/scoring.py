@@ -30,10 +30,10 @@ def predict_frame(completer: PartialCompleter, table: Any, level: float | None =
     """:meth:`surefill.PartialCompleter.predict_frame`."""
     check_level(level)
     frame, seen = as_frame(table, SOURCE), completer._observed()
-    names = [str(name) for name in frame.columns]
-    row, col = id_columns(names, seen.names)
-    value = check_added(names, SOURCE, level)
-    rows, cols = seen.locate(ids_in(frame, row), ids_in(frame, col))
+    names = {str(name): name for name in frame.columns}
+    row, col = id_columns(list(names), seen.names)
+    value = check_added(list(names), SOURCE, level)
+    rows, cols = seen.locate(ids_in(frame, names[row]), ids_in(frame, names[col]))
     blocks = list(score(completer, rows, cols, level)) or [_none(level)]
     columns = {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}
     named = {value if name == "value" else name: column for name, column in columns.items()}
