@@ -63,7 +63,13 @@ State = TypeVar("State")
 
 
 class Cancelled(BaseException):
-    """A step was the last because another thread, which waits for this one, was interrupted."""
+    """A step was the last because another thread, which waits for this one, was interrupted.
+
+    Examples
+    --------
+    >>> issubclass(Cancelled, Exception)  # like KeyboardInterrupt it passes by whoever catches errors
+    False
+    """
 
 
 _STOP: ContextVar[Event | None] = ContextVar("surefill_stop", default=None)
@@ -71,7 +77,21 @@ _STOP: ContextVar[Event | None] = ContextVar("surefill_stop", default=None)
 
 @contextmanager
 def stopping_at(event: Event) -> Iterator[None]:
-    """Solvers that run inside end after the step in which ``event`` was set."""
+    """Solvers that run inside end after the step in which ``event`` was set.
+
+    Examples
+    --------
+    >>> import surefill as sf
+    >>> seen = sf.datasets.make_low_rank((30, 20), rank=2, n_draws=400, random_state=0).observations
+    >>> stop = Event()
+    >>> stop.set()
+    >>> with stopping_at(stop):
+    ...     try:
+    ...         sf.completion.FactorModel().fit(seen)
+    ...     except Cancelled:
+    ...         print("stopped")
+    stopped
+    """
     token = _STOP.set(event)
     try:
         yield

@@ -160,13 +160,23 @@ def watching(progress: Watcher) -> Iterator[ProgressCallback | None]:
 
 
 def check_progress(owner: str, given: object) -> None:
-    """Refuse what cannot watch."""
+    """Refuse what cannot watch.
+
+    >>> check_progress("PartialCompleter", print)
+    """
     if not (given is None or isinstance(given, bool) or callable(given)):
         raise invalid_parameter(owner, "progress", "True for a bar, a function to call after each step, or None", given)
 
 
 def watched(function: Function) -> Function:
-    """Let a function that has a ``progress`` argument by name take True for a bar over all that it does."""
+    """Let a function that has a ``progress`` argument by name take True for a bar over all that it does.
+
+    >>> @watched
+    ... def job(progress=None):
+    ...     return type(progress).__name__
+    >>> job(progress=True), job()
+    ('ProgressBar', 'NoneType')
+    """
 
     @wraps(function)
     def with_bar(*given: Any, progress: Watcher = None, **named: Any) -> Any:
