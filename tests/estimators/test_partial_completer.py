@@ -373,7 +373,7 @@ def test_auto_takes_the_game_where_the_program_supports_less_and_says_so():
     game = PartialCompleter(tolerance=0.2).fit(thin).result_
     assert game.certificate.standing == "tested"
     assert game.certificate.tried[0].supported < game.certificate.tried[1].supported
-    assert game.certificate.sentence.startswith("Taken is the coverage game: the coverage program, which proves more")
+    assert game.certificate.sentence.startswith("The coverage game was chosen: the coverage program, which proves more")
     assert game.guarantee.promised
 
 

@@ -83,9 +83,10 @@ class Certificate:
         preferred = self.tried[0]
         best = max((other for other in self.tried[1:]), key=lambda other: other.supported)
         shares = f"{preferred.supported:.0%} of held-out cells where {best.name} supports {best.supported:.0%}"
+        chosen = self.name[:1].upper() + self.name[1:]
         if self.name == preferred.name:
-            return f"Taken is {self.name}, which proves more and supports {shares}."
-        return f"Taken is {self.name}: {preferred.name}, which proves more, supports only {shares}."
+            return f"{chosen} was chosen, which proves more and supports {shares}."
+        return f"{chosen} was chosen: {preferred.name}, which proves more, supports only {shares}."
 
 
 @runtime_checkable

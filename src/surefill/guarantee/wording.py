@@ -162,7 +162,7 @@ def withdraw_guarantee(guarantee: Guarantee, n_added: int) -> Guarantee:
     cells = "cell was" if n_added == 1 else "cells were"
     withheld = (
         f"{n_added:,} {cells} observed after the model was tested on the calibration cells, and values, risks and "
-        "confidences have changed since. Fit again for a promise: refit() tests the new model on the same entries."
+        "confidences have changed since. Fit again for a promise: refit() tests the new model on the same cells."
     )
     sentence = f"Nothing is promised of what is kept: {withheld}"
     return replace(guarantee, promised=False, sentence=sentence, withheld=withheld)
