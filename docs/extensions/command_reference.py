@@ -116,7 +116,7 @@ def describe(command: click.Command, path: str) -> list[nodes.Node]:
             nodes.rubric("", title if title.startswith(("Example", "Start")) else f"Examples: {title.lower()}")
         )
         text = "\n".join(commands_shown)
-        found.append(nodes.literal_block(text, text, language="sh"))
+        found.append(nodes.literal_block(text, text, language="text"))
     return found
 
 
