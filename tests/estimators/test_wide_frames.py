@@ -142,3 +142,15 @@ def test_a_refit_on_an_array_forgets_the_labels(wide):
     completer.fit(wide.to_numpy())
     assert completer.observations_.col_labels is None
     assert completer.complete_frame().columns.tolist() == list(range(30))
+
+
+def test_a_table_grows_by_what_is_observed(wide):
+    completer = fit(wide)
+    completer.observe(["zoe", "person 1"], ["film 3", "opera"], [0.2, 0.3])
+    completed = completer.complete_frame()
+    assert completed.shape == (41, 31)
+    assert completed.loc["zoe", "film 3"] == 0.2
+    assert completed.loc["person 1", "opera"] == 0.3
+    assert completer.transform(completed).shape == (41, 31)
+    with pytest.raises(ValueError, match=r"opera|31 features"):
+        completer.transform(wide)
