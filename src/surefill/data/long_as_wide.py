@@ -13,6 +13,7 @@ import narwhals as nw
 import numpy as np
 from narwhals import dependencies
 from numpy.typing import NDArray
+from scipy import sparse
 
 from surefill.data.column_roles import usual_position, usual_roles
 from surefill.data.frames import column_at, column_names, columns_of, is_frame
@@ -35,7 +36,7 @@ def refuse_long(X: Any) -> None:
         raise InputError(f"a matrix is expected, not the name of a file: fit on read_observations({os.fspath(X)!r}).")
     if dependencies.is_polars_lazyframe(X):
         raise InputError("a table in memory is expected, and this one is lazy: fit on df.collect().")
-    if isinstance(X, Mapping):
+    if isinstance(X, Mapping) and not sparse.issparse(X):  # a sparse matrix by keys is a dictionary, too
         raise InputError("a matrix is expected, not a dictionary: fit on pd.DataFrame(X), or on pl.DataFrame(X).")
     if is_frame(X):
         _refuse_long_frame(X)
