@@ -154,3 +154,14 @@ def test_a_table_grows_by_what_is_observed(wide):
     assert completer.transform(completed).shape == (41, 31)
     with pytest.raises(ValueError, match=r"opera|31 features"):
         completer.transform(wide)
+
+
+def test_new_rows_of_a_table_are_learnt_under_the_names_of_its_index(wide):
+    completer = fit(wide)
+    new = wide.iloc[:2].set_axis(["zoe", "yan"], axis=0)
+    completer.partial_fit(new)
+    assert set(completer.observations_.row_labels[-2:].tolist()) == {"zoe", "yan"}
+    learnt = completer.complete_frame().loc[new.index].where(new.notna())
+    np.testing.assert_array_equal(learnt, new)
+    with pytest.raises(sf.InputError, match="was observed already"):
+        completer.partial_fit(new)

@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from surefill.data import Observations
+from surefill.data.containers import from_matrix
+from surefill.data.frames import AxisLabels, axis_labels
 from surefill.estimators.atomic import atomic
 from surefill.estimators.long_columns import cells_of, cells_of_new_rows, is_long_table, observations_of
 from surefill.estimators.observing import NewCells, joined, observe, training_cells
@@ -41,7 +43,8 @@ class ObservingMethods:
         """``fit`` at the first call; from then on ``observe`` what X holds: Observations, or a long table of them.
 
         A long table is a pandas, polars or pyarrow one with a line for each observation; its columns are called as at
-        the first call, or have usual names such as user, item and rating. The rows of a matrix with holes are new rows.
+        the first call, or have usual names such as user, item and rating. The rows of a matrix with holes are new rows,
+        those of a table with an index the rows that it names.
 
         Examples
         --------
@@ -60,9 +63,10 @@ class ObservingMethods:
         if isinstance(X, Observations) or is_long_table(X, seen):
             cells = cells_of(X if isinstance(X, Observations) else observations_of(X, seen), seen)
         else:
-            cells = cells_of_new_rows(
-                Observations.from_matrix(self._validate_matrix(X, reset=False), self.bounds), seen
-            )
+            labels = AxisLabels(axis_labels(X).rows, seen.col_labels, seen.names)
+            new = from_matrix(self._validate_matrix(X, reset=False), self.bounds, labels=labels)
+            labelled = new.row_labels is not None and seen.row_labels is not None
+            cells = cells_of(new, seen) if labelled else cells_of_new_rows(new, seen)
         self._take_in(joined(seen, *cells))
         return self
 
