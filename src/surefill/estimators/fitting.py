@@ -111,17 +111,17 @@ class Fitting:
             split = replace(split, train=split.train.with_bounds(None))
         train = split.train
         tolerance = self.loss.default_tolerance(split.drawn) if self.tolerance is None else self.tolerance
-        cross_fit = CrossFit(
-            train, self.completion, random_state=self.random_state, progress=self.progress, loss=self.loss
-        )
+        with self._timed("choice"):
+            algorithm = chosen_for(train, self.completion, self.progress)
+        cross_fit = CrossFit(train, algorithm, random_state=self.random_state, progress=self.progress, loss=self.loss)
         with self._timed("trial fit"):
             trial = self._try(cross_fit, tolerance)
         with self._timed("fit"):
             with part(self.progress, "fit"):
-                completion = self.completion.fit(train, self.progress)
-            algorithm = self.confidences[0] if trial is None else trial.confidence
+                completion = algorithm.fit(train, self.progress)
+            measure = self.confidences[0] if trial is None else trial.confidence
             with part(self.progress, "support"):
-                confidence, certificate = algorithm.fit(train, completion, self.progress)
+                confidence, certificate = measure.fit(train, completion, self.progress)
         with self._timed("risk"):
             risk = self._risk(train, completion, confidence, certificate, cross_fit, trial)
             prior = PriorRisk.measured(cross_fit)
@@ -335,6 +335,15 @@ def choose_completion(given: object, random_state: int) -> CompletionAlgorithm:
     if isinstance(given, CompletionAlgorithm) and not isinstance(given, type):
         return given
     raise _not_an_algorithm("completion", list(COMPLETIONS), "SoftImpute()", given)
+
+
+def chosen_for(
+    observations: Observations, algorithm: CompletionAlgorithm, progress: ProgressCallback | None
+) -> CompletionAlgorithm:
+    """The algorithm with all chosen that it chooses by looking at data, once for all folds."""
+    choose = getattr(algorithm, "chosen_for", None)
+    chosen: CompletionAlgorithm = algorithm if choose is None else choose(observations, progress)
+    return chosen
 
 
 def choose_confidence(given: object, shape: tuple[int, int], random_state: int) -> tuple[ConfidenceAlgorithm, ...]:

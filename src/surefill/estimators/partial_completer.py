@@ -63,8 +63,9 @@ class PartialCompleter(ObservingMethods, TableMethods, OneToOneFeatureMixin, Tra
     tolerance : largest mean squared error, or mean of the ``loss``, on the kept entries; when None half the variance of
         the training values, for another loss half the mean of it when one constant is predicted everywhere.
     delta : probability with which a promise about the kept set may fail; in (0, 1).
-    completion : "auto" (a :class:`BayesianFactorModel`), "factor-model", "soft-impute", "trace-norm", "max-norm",
-        "iterative-svd", or any completion algorithm: ``SoftImpute(penalty=10)``, ``ExternalCompletion(mine)``.
+    completion : "auto" (a :class:`BayesianFactorModel` of a rank chosen on held-out cells), "factor-model",
+        "soft-impute", "trace-norm", "max-norm", "iterative-svd", or any completion algorithm:
+        ``SoftImpute(penalty=10)``, ``ExternalCompletion(mine)``.
     confidence : "game" (the paper's game at any size, its false support tested), "coverage" (the paper's MP 2, proved;
         minutes where the matrix is large), "posterior" (a heuristic), "auto" (the game; up to 150 rows and columns
         the second, where it supports as much), or any confidence algorithm, such as ``CoverageProgram(rank="auto")``.

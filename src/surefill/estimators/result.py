@@ -159,7 +159,7 @@ class PartialCompletion:
     >>> 0 < result.kept_share() <= 1
     True
     >>> sorted(result.timings)
-    ['fit', 'promise', 'risk', 'trial fit']
+    ['choice', 'fit', 'promise', 'risk', 'trial fit']
     """
 
     completion: Completion

@@ -78,7 +78,7 @@ class BayesianFactorModel:
     True
     """
 
-    rank: int | Literal["auto"] = FIRST_RANK
+    rank: int | Literal["auto"] = "auto"
     max_sweeps: int = 200
     tol: float = 1e-3
     random_state: int = 0
