@@ -5,7 +5,7 @@ import pytest
 from surefill import Observations, PartialCompleter, solve_coverage
 from surefill.confidence import CoverageProgram
 from surefill.datasets import make_blocks, make_low_rank
-from surefill.errors import MissingExtraError
+from surefill.errors import MissingPackageError
 from surefill.metrics import calibration_by_decile
 from surefill.plots import View, block_order, plot_matrix, plot_risk_coverage, some_indices
 
@@ -41,9 +41,9 @@ def test_every_plot_draws_where_it_is_told_or_anew_and_returns_the_axes(result, 
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_a_missing_matplotlib_is_said_with_the_extra_that_brings_it(result, method, monkeypatch):
+def test_a_missing_matplotlib_is_said_with_how_to_get_it(result, method, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(MissingExtraError, match=r"surefill\[report\]"):
+    with pytest.raises(MissingPackageError, match=r"pip install matplotlib"):
         getattr(result, method)()
 
 

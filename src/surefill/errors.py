@@ -20,18 +20,18 @@ class InputError(ValueError):
     """
 
 
-class MissingExtraError(ImportError):
-    """A feature needs packages that are not installed; the message says which extra brings them.
+class MissingPackageError(ImportError):
+    """A feature needs packages that are not installed; the message says how to get them.
 
     Examples
     --------
     >>> import surefill as sf
-    >>> print(sf.errors.MissingExtraError("drawing pictures", "report"))
-    drawing pictures needs packages that are not installed: pip install 'surefill[report]'.
+    >>> print(sf.errors.MissingPackageError("drawing pictures", "matplotlib"))
+    drawing pictures needs what is not installed: pip install matplotlib
     """
 
-    def __init__(self, feature: str, extra: str) -> None:
-        super().__init__(f"{feature} needs packages that are not installed: pip install 'surefill[{extra}]'.")
+    def __init__(self, feature: str, *packages: str) -> None:
+        super().__init__(f"{feature} needs what is not installed: pip install {' '.join(packages)}")
 
 
 class SolverError(RuntimeError):

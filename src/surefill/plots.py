@@ -17,7 +17,7 @@ from sklearn.cluster import KMeans
 from sklearn.utils.extmath import randomized_svd
 
 from surefill.arrays import Array, Indices
-from surefill.errors import MissingExtraError
+from surefill.errors import MissingPackageError
 from surefill.metrics import calibration_by_decile, risk_coverage_curve
 from surefill.spaces.confidence_matrix import Confidence
 
@@ -34,7 +34,7 @@ MISSING_COLOUR = "#d9d9d9"
 def require_matplotlib() -> None:
     """Say which extra brings matplotlib where it is not installed."""
     if importlib.util.find_spec("matplotlib") is None:
-        raise MissingExtraError("drawing pictures", "report")
+        raise MissingPackageError("drawing pictures", "matplotlib")
 
 
 def axes_or_new(ax: Axes | None, figsize: tuple[float, float] = (6.0, 4.2)) -> Axes:

@@ -22,7 +22,7 @@ def sim():
 def calls(monkeypatch):
     """How often completions were fitted, by seed, and how many cells they were asked about."""
     counted = Counter()
-    fit, at = BayesianFactorModel.fit, BayesianFactorCompletion.at
+    fit, at, block = BayesianFactorModel.fit, BayesianFactorCompletion.at, BayesianFactorCompletion.block
 
     def counting_fit(self, observations, progress=None):
         counted["fits" if self.random_state < 1000 else "restarts"] += 1
@@ -32,6 +32,11 @@ def calls(monkeypatch):
         counted["asked"] += np.size(rows)
         return at(self, rows, cols)
 
+    def counting_block(self, rows, cols):
+        counted["asked"] += np.size(rows) * np.size(cols)
+        return block(self, rows, cols)
+
+    monkeypatch.setattr(BayesianFactorCompletion, "block", counting_block)
     monkeypatch.setattr(BayesianFactorModel, "fit", counting_fit)
     monkeypatch.setattr(BayesianFactorCompletion, "at", counting_at)
     return counted

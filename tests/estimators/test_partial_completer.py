@@ -68,7 +68,7 @@ def test_result_says_what_is_known_and_what_is_not(blocks):
     ) in result.guarantee.sentence
     assert "if cells are observed independently of one another" in result.guarantee.holds_over
     assert "nor about rows that were not there when fitting" in result.guarantee.not_promised
-    assert set(result.timings) == {"trial fit", "fit", "risk", "promise"}
+    assert set(result.timings) == {"choice", "trial fit", "fit", "risk", "promise"}
     with pytest.raises(AttributeError):
         result.selection = None
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import surefill as sf
-from surefill.errors import MissingExtraError
+from surefill.errors import MissingPackageError
 
 
 @pytest.fixture(scope="module")
@@ -119,7 +119,7 @@ def test_without_pandas_the_completed_table_is_polars_with_the_labels_first(wide
     assert completed.columns == ["row", *wide.columns]
     assert completed["row"].to_list() == wide.index.tolist()
     monkeypatch.setitem(sys.modules, "polars", None)
-    with pytest.raises(MissingExtraError, match="frames"):
+    with pytest.raises(MissingPackageError, match="pip install pandas"):
         completer.complete_frame()
 
 

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from surefill.data import Observations
-from surefill.errors import InputError, MissingExtraError
+from surefill.errors import InputError, MissingPackageError
 from surefill.io import read_observations
 
 same_folder = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -343,7 +343,7 @@ class TestParquet:
     def test_without_pyarrow(self, parquet, monkeypatch):
         path = parquet({"user": [1], "item": [1], "rating": [1]})
         monkeypatch.setitem(sys.modules, "pyarrow", None)
-        with pytest.raises(MissingExtraError, match=r"reading parquet files needs .* 'surefill\[io\]'"):
+        with pytest.raises(MissingPackageError, match=r"reading parquet files needs .* pip install pyarrow"):
             read_observations(path)
 
 

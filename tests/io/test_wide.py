@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from surefill.errors import InputError, MissingExtraError
+from surefill.errors import InputError, MissingPackageError
 from surefill.io import ReadOptions, read_observations
 
 WIDE = "name,Brazil,Alien,Dune\nzoe,5,,2.5\nann,NA,4,\nbob,,,\n"
@@ -282,7 +282,7 @@ class TestExcel:
             with pytest.raises(InputError, match="is damaged, protected by a password or not an Excel workbook"):
                 read_observations(path)
         monkeypatch.setitem(sys.modules, "openpyxl", None)
-        with pytest.raises(MissingExtraError, match=r"reading Excel workbooks needs .* 'surefill\[io\]'"):
+        with pytest.raises(MissingPackageError, match=r"reading Excel workbooks needs .* pip install openpyxl"):
             read_observations(path)
 
     @pytest.mark.parametrize("suffix", [".xls", ".ods", ".xlsb", ".numbers", ".zip", ".bz2"])

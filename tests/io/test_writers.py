@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from surefill.errors import InputError, MissingExtraError
+from surefill.errors import InputError, MissingPackageError
 from surefill.io import read_observations, write_table
 
 same_folder = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -189,5 +189,5 @@ def test_a_full_or_forbidden_place_is_said(tmp_path, monkeypatch):
 
 def test_without_pyarrow(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(MissingExtraError, match=r"writing parquet files needs .* 'surefill\[io\]'"):
+    with pytest.raises(MissingPackageError, match=r"writing parquet files needs .* pip install pyarrow"):
         write_table(tmp_path / "out.parquet", [block([1], [2], [3])])

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow.parquet
 import pytest
 
-from surefill.errors import InputError, MissingExtraError
+from surefill.errors import InputError, MissingPackageError
 from surefill.io import excel_writer, parquet_writer, read_observations, write_table
 from surefill.io.writers import bytes_per_line
 
@@ -159,7 +159,7 @@ class TestExcel:
 def test_without_openpyxl(tmp_path, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     monkeypatch.setitem(sys.modules, "openpyxl", None)
-    with pytest.raises(MissingExtraError, match=r"writing Excel files needs .* 'surefill\[io\]'"):
+    with pytest.raises(MissingPackageError, match=r"writing Excel files needs .* pip install openpyxl"):
         write_table(tmp_path / "out.xlsx", [block([1], [2], [3])])
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.linalg import hadamard
 
-from surefill.errors import InputError, MissingExtraError
+from surefill.errors import InputError, MissingPackageError
 from surefill.spaces import max_norm, trace_norm
 from surefill.spaces.certificates import bound_dual_max_norm
 from surefill.spaces.conic_model import FIRST_ORDER, first_tight
@@ -177,9 +177,9 @@ def test_what_is_not_a_matrix_is_refused():
         max_norm(np.zeros((2, 151)))
 
 
-def test_missing_solver_names_the_extra(monkeypatch):
+def test_missing_solver_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "cvxpy", None)
-    with pytest.raises(MissingExtraError, match=r"surefill\[conic\]"):
+    with pytest.raises(MissingPackageError, match=r"pip install cvxpy scs clarabel"):
         max_norm(np.eye(2))
 
 

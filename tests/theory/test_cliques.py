@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import surefill as sf
-from surefill.errors import InputError, MissingExtraError
+from surefill.errors import InputError, MissingPackageError
 
 
 @pytest.mark.parametrize("seed", range(50))
@@ -92,7 +92,7 @@ def test_what_cannot_be_used_is_said():
             sf.theory.clique_instance(graph)
 
 
-def test_the_extra_is_named_where_networkx_is_missing(monkeypatch):
+def test_networkx_is_named_where_it_is_missing(monkeypatch):
     real = builtins.__import__
 
     def without(name, *rest, **named):
@@ -101,5 +101,5 @@ def test_the_extra_is_named_where_networkx_is_missing(monkeypatch):
         return real(name, *rest, **named)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(MissingExtraError, match=r"surefill\[graphs\]"):
+    with pytest.raises(MissingPackageError, match=r"pip install networkx"):
         sf.theory.clique_instance(None)

@@ -19,7 +19,7 @@ from surefill.cli.reproduce import reproduce
 from surefill.cli.stream import stream
 from surefill.cli.suggest import suggest
 from surefill.cli.update import update
-from surefill.errors import InputError, MissingExtraError, SolverError
+from surefill.errors import InputError, MissingPackageError, SolverError
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -68,7 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _fail(error.format_message() + hint)
     except click.ClickException as error:
         _fail(error.format_message())
-    except (InputError, MissingExtraError) as error:
+    except (InputError, MissingPackageError) as error:
         _fail(str(error))
     except SolverError as error:
         _fail(str(error), exit_code=1)

@@ -44,6 +44,7 @@ def parts_of_fit(
     slowest = max(supports)
     parts = [
         Part("setting aside", 0.01 + SETTING_ASIDE_PER_CELL * cells),
+        _completion("choice", train),
         *(trials if trial else []),
         _completion("fit", train),
         _named("support", *slowest),

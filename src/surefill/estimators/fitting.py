@@ -111,7 +111,7 @@ class Fitting:
             split = replace(split, train=split.train.with_bounds(None))
         train = split.train
         tolerance = self.loss.default_tolerance(split.drawn) if self.tolerance is None else self.tolerance
-        with self._timed("choice"):
+        with self._timed("choice"), part(self.progress, "choice"):
             algorithm = chosen_for(train, self.completion, self.progress)
         cross_fit = CrossFit(train, algorithm, random_state=self.random_state, progress=self.progress, loss=self.loss)
         with self._timed("trial fit"):

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from surefill.arrays import Indices
 from surefill.completion.factored_completion import BiasedProduct
-from surefill.errors import InputError, MissingExtraError, invalid_parameter, is_seed
+from surefill.errors import InputError, MissingPackageError, invalid_parameter, is_seed
 from surefill.notebook import table as html_table
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class Ranking:
             raise invalid_parameter("to_frame", "backend", "'pandas', 'polars' or 'pyarrow'", backend)
         installed = [name for name in BACKENDS if backend in (None, name) and find_spec(name) is not None]
         if not installed:
-            raise MissingExtraError("a table in memory", "frames")
+            raise MissingPackageError("a table in memory", "pandas")
         columns = {name: column.tolist() for name, column in self.table.items()}
         return nw.from_dict(columns, backend=cast(Any, installed[0])).to_native()
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from surefill.arrays import Array
 from surefill.data import Observations
 from surefill.data.frames import axis_labels, is_frame
-from surefill.errors import InputError, MissingExtraError, few
+from surefill.errors import InputError, MissingPackageError, few
 from surefill.estimators.result import PartialCompletion
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def _library(completer: PartialCompleter) -> str:
         except ImportError:
             continue
         return name
-    raise MissingExtraError("a table in memory", "frames")
+    raise MissingPackageError("a table in memory", "pandas")
 
 
 def _pandas_frame(matrix: Array, observations: Observations, axes: tuple[Any, Any] | None) -> Any:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from surefill.errors import InputError, MissingExtraError, few
+from surefill.errors import InputError, MissingPackageError, few
 from surefill.io.delimited import TextFile
 
 WORKBOOK_SUFFIXES = (".xlsx", ".xlsm")
@@ -26,7 +26,7 @@ def open_sheet(path: Path, sheet: str | None, decimal: str | None) -> TextFile:
     try:
         import openpyxl
     except ImportError:
-        raise MissingExtraError("reading Excel workbooks", "io") from None
+        raise MissingPackageError("reading Excel workbooks", "openpyxl") from None
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of styles and extensions, which say nothing about values

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from surefill.errors import InputError, MissingExtraError
+from surefill.errors import InputError, MissingPackageError
 from surefill.io.files import PARQUET_SUFFIXES
 
 
@@ -61,7 +61,7 @@ def _opened(path: Path) -> Iterator[Any]:
         import pyarrow
         from pyarrow import parquet
     except ImportError:
-        raise MissingExtraError("reading parquet files", "io") from None
+        raise MissingPackageError("reading parquet files", "pyarrow") from None
     try:
         with parquet.ParquetFile(path) as file:
             yield file

@@ -14,7 +14,7 @@ from typing import IO, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from surefill.errors import InputError, MissingExtraError
+from surefill.errors import InputError, MissingPackageError
 from surefill.io.excel_writer import excel_file
 from surefill.io.files import (
     EXCEL_SUFFIXES,
@@ -119,7 +119,7 @@ def check_table_target(path: str | os.PathLike[str]) -> str:
         )
     package, feature = NEEDS.get(suffix, ("surefill", ""))
     if importlib.util.find_spec(package) is None:
-        raise MissingExtraError(feature, "io")
+        raise MissingPackageError(feature, package)
     return suffix
 
 

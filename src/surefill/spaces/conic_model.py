@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import numpy as np
 
 from surefill.arrays import Array
-from surefill.errors import MissingExtraError, SolverError
+from surefill.errors import MissingPackageError, SolverError
 from surefill.spaces.certificates import factor_gram
 from surefill.spaces.requirements import CONVEX_CLASS, Requirement, SolverRequirements, unmet
 
@@ -57,7 +57,7 @@ def load_cvxpy() -> Any:
     try:
         import cvxpy
     except ImportError:
-        raise MissingExtraError("the conic solver", "conic") from None
+        raise MissingPackageError("the conic solver", "cvxpy", "scs", "clarabel") from None
     return cvxpy
 
 

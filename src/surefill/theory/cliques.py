@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from surefill.errors import InputError, MissingExtraError, invalid_parameter
+from surefill.errors import InputError, MissingPackageError, invalid_parameter
 
 MAX_VERTICES = 20
 """Vertices up to which all subsets of a size can be looked at; their number doubles with every vertex."""
@@ -126,7 +126,7 @@ def clique_instance(graph: Any) -> CliqueInstance:
     try:
         import networkx as nx
     except ImportError:
-        raise MissingExtraError("the clique reduction", "graphs") from None
+        raise MissingPackageError("the clique reduction", "networkx") from None
     if not isinstance(graph, nx.Graph) or graph.is_directed() or graph.number_of_nodes() == 0:
         raise invalid_parameter("clique_instance", "graph", "an undirected networkx graph with a vertex", graph)
     C = (nx.to_numpy_array(graph, weight=None) > 0).astype(np.float64)

@@ -14,7 +14,7 @@ from surefill.completion import Completion, CompletionAlgorithm, MaxNormCompleti
 from surefill.coverage.linear.coverage_result import Coverage
 from surefill.coverage.quadratic.quadratic_program import CoverageBracket
 from surefill.data import Observations
-from surefill.errors import MissingExtraError
+from surefill.errors import MissingPackageError
 from surefill.spaces.certificates import bound_max_norm
 from surefill.spaces.classes import TraceNorm
 from surefill.spaces.conic_model import INTERIOR_POINT_LIMIT, SIZE_LIMIT
@@ -235,7 +235,7 @@ def _max_norm_between(M: NDArray[np.float64], limit: float) -> tuple[float, floa
     """Bounds on the max-norm; by its semidefinite program where cheap ones leave ``limit`` between them."""
     low, high = bound_max_norm(M)
     if low <= limit < high and sum(M.shape) <= INTERIOR_POINT_LIMIT:
-        with suppress(MissingExtraError):
+        with suppress(MissingPackageError):
             exact = max_norm(M)
             return exact.lower, exact.upper
     return low, high
