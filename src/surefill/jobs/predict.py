@@ -99,6 +99,21 @@ def predict_file(
     read : how ``file`` is read; guessed where None. A column of values is not needed; where there is one, the error of
         the predictions is measured on it.
     progress : called after each stage.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import surefill as sf
+    >>> seen = sf.datasets.make_low_rank((30, 20), rank=1, n_draws=300, noise=0.1, random_state=0).observations
+    >>> completer = sf.PartialCompleter(tolerance=0.3, confidence="posterior", aim="observed").fit(seen)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     model = Path(folder) / "model.surefill"
+    ...     completer.save(model)
+    ...     _ = (Path(folder) / "pairs.csv").write_text("row,column\\n0,3\\n99,3\\n")
+    ...     scored = predict_file(model, Path(folder) / "pairs.csv")
+    >>> scored.table["reason"].tolist()[1], scored.table["confidence"].tolist()[1]
+    ('row never seen', 0.0)
     """
     check_level(level)
     source, target = Path(file), None if output is None else Path(output)

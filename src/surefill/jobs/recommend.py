@@ -71,6 +71,20 @@ def recommend_columns(
     n, trusted : see :meth:`surefill.PartialCompleter.recommend`.
     rows_file : a file with one row label per line, in place of ``rows``.
     output : a table to write, block by block; its suffix says how. Needed for all rows.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import surefill as sf
+    >>> seen = sf.datasets.make_low_rank((30, 20), rank=1, n_draws=300, noise=0.1, random_state=0).observations
+    >>> completer = sf.PartialCompleter(tolerance=0.3, confidence="posterior", aim="observed").fit(seen)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     model = Path(folder) / "model.surefill"
+    ...     completer.save(model)
+    ...     found = recommend_columns(model, rows=[7], n=3, trusted=False)
+    >>> found.lines, found.table["row"].tolist()
+    (3, [7, 7, 7])
     """
     if output is not None:
         check_table_target(output)

@@ -89,6 +89,21 @@ def update_model(
     model : a file written by :meth:`surefill.PartialCompleter.save`, or by ``surefill complete --save``.
     read : how ``file`` is read; columns called as at the fit are taken, or guessed.
     progress : called after each step.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import surefill as sf
+    >>> seen = sf.datasets.make_low_rank((30, 20), rank=1, n_draws=300, noise=0.1, random_state=0).observations
+    >>> completer = sf.PartialCompleter(tolerance=0.3, confidence="posterior", aim="observed").fit(seen)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     model = Path(folder) / "model.surefill"
+    ...     completer.save(model)
+    ...     _ = (Path(folder) / "new.csv").write_text("row,column,value\\n30,3,0.5\\n30,4,0.1\\n")
+    ...     done = update_model(model, Path(folder) / "new.csv", Path(folder) / "updated.surefill")
+    >>> done.new_rows, done.cells, done.promised
+    (1, 2, False)
     """
     source, target = Path(file), Path(output)
     check_folder(target)
