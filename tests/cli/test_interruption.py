@@ -27,9 +27,11 @@ def interrupt_at(monkeypatch):
 
         monkeypatch.setattr(Waiting, "_begin", begin_and_be_told)
 
-    before = signal.getsignal(signal.SIGTERM)
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell in the background has it ignored
     yield arrange
-    signal.signal(signal.SIGTERM, before)
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 @pytest.mark.parametrize(
