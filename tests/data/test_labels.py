@@ -25,6 +25,19 @@ def test_an_id_is_one_label_as_integer_text_and_whole_float(numbers, data):
             assert index.find(np.array(form, dtype=object)).tolist() == expected
 
 
+def test_text_of_a_float_names_the_integer():
+    index = LabelIndex("row", np.array([196, 22]), 2)
+    assert index.locate(["22.0", "196", "196.5", "0196.0", "x.0"]).tolist() == [1, 0, -1, -1, -1]
+    assert index.grown(["22.0", "7.0"]).labels.tolist() == [196, 22, 7]
+
+
+@pytest.mark.parametrize("asked", [[pd.Timestamp("2026-03-01")], [("a", "b")]])
+def test_what_cannot_be_a_label_is_answered_with_one(asked):
+    index = LabelIndex("row", np.array(["2026-03-01", "('a', 'b')"]), 2)
+    with pytest.raises(InputError, match="a label here is a text such as '2026-03-01'"):
+        index.find(asked)
+
+
 @given(ids, st.integers(-(2**70), 2**70))
 def test_what_is_no_label_is_never_another_ones_position(numbers, asked):
     for labels in (np.array(numbers), np.array(numbers).astype(str)):

@@ -97,6 +97,18 @@ def test_faults_are_one_sentence(library, columns, sentence):
 
 
 @libraries
+def test_whole_floats_are_integer_ids(library):
+    seen = read(library({"u": [196.0, 22.0], "i": [1, 2], "r": [4, 5]}))
+    assert cells(seen) == [(196, 1, 4.0), (22, 2, 5.0)]
+
+
+def test_dates_as_ids_are_refused_with_what_to_do():
+    table = pd.DataFrame({"u": pd.to_datetime(["2026-03-01", "2026-03-02"]), "i": [1, 2], "r": [4, 5]})
+    with pytest.raises(InputError, match=r"they are Datetime.*: turn dates into text, in pandas by df\['u'\].astype"):
+        read(table)
+
+
+@libraries
 def test_nan_values_are_refused(library):
     with pytest.raises(InputError, match=r"column 'r'.* line 1 .*skip_missing=True"):
         read(library({"u": [1, 2], "i": [1, 2], "r": [1.5, np.nan]}))

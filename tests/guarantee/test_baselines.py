@@ -167,3 +167,8 @@ def test_without_candidates_or_held_out_cells_nothing_is_kept():
     assert [found.share for found in compare_baselines(held_out, nobody, **kwargs)] == [0.0] * 6
     nothing = HeldOut(np.empty(0), np.empty(0), np.empty(0))
     assert not any(found.kept.any() for found in compare_baselines(nothing, candidates, **kwargs))
+
+
+def test_without_a_range_of_losses_nothing_is_selected():
+    held_out, candidates = HeldOut(np.ones(3), np.zeros(3), np.ones(3)), Candidates(np.ones(4), np.ones(4))
+    assert not score_selection(held_out, candidates, 0.3, 0.0).any()

@@ -6,6 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom
 
+from surefill.data import Observations
+from surefill.estimators import PartialCompleter
 from surefill.guarantee import Calibration, Limit, Population, SelectionPlan, rounding_threshold, select, tested_sets
 from surefill.guarantee.selection import MOST_SENSITIVITY, REFUSALS, survived_sensitivity
 from surefill.losses import SQUARED
@@ -337,3 +339,12 @@ def test_a_cell_is_refused_for_the_first_limit_that_it_breaks(cells):
             assert reason == "expected error too large"
     nothing = replace(chosen, threshold=-np.inf)
     assert (nothing.refusals(risk, np.ones(len(cells)), 0.0) == REFUSALS.index(REFUSALS[-1])).all()
+
+
+def test_no_number_of_cells_is_said_to_do_where_errors_exceed_the_tolerance():
+    rng = np.random.default_rng(2)
+    rows, cols = np.nonzero(rng.random((250, 60)) < rng.uniform(0.1, 0.7, (250, 1)))
+    seen = Observations(rows, cols, rng.integers(10**9, 2 * 10**9, len(rows)), (250, 60))
+    shortfall = PartialCompleter(tolerance=0.8, confidence="posterior").fit(seen).result_.selection.shortfall
+    assert shortfall.best_error > 0.8
+    assert shortfall.needed_observations is None

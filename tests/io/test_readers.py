@@ -113,6 +113,12 @@ def test_integers_must_be_canonical_to_be_integers(file):
     assert big.row_labels.tolist() == [-(2**63), 2**63 - 1]
 
 
+def test_integers_that_were_floats_on_their_way_are_integers(file):
+    seen = read_observations(file("user,item,rating\n22.0,1,4\n196.0,2,3\n22,3,5\n"))
+    assert triples(seen) == [(22, 1, 4.0), (196, 2, 3.0), (22, 3, 5.0)]
+    assert read_observations(file("user,item,rating\n1.0,1,4\n1.5,2,3\n")).row_labels.tolist() == ["1.0", "1.5"]
+
+
 def test_latin_1_names_are_understood(file):
     seen = read_observations(file("Zoë,café,4\n".encode("latin-1")))
     assert triples(seen) == [("Zoë", "café", 4.0)]

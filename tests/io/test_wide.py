@@ -321,3 +321,11 @@ def test_three_columns_of_values_are_not_read_as_triples(tmp_path, text):
 def test_long_files_of_every_kind_are_read_as_they_were(tmp_path, text):
     (tmp_path / "a.csv").write_text(text)
     assert len(read_observations(tmp_path / "a.csv")) > 0
+
+
+def test_labels_that_were_floats_on_their_way_are_integers(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("id,x,y\n1002.0,1,2\n1001.0,,3\n")
+    assert read_observations(path, wide=True).row_labels.tolist() == [1002, 1001]
+    path.write_text("id,x,y\n1.0,1,2\n1,,3\n")
+    assert read_observations(path, wide=True).row_labels.tolist() == ["1.0", "1"]

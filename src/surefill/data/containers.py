@@ -12,7 +12,7 @@ from scipy import sparse
 
 from surefill.data.column_roles import Choice, positions_of
 from surefill.data.frames import AxisLabels, axis_labels, is_frame, split_labels
-from surefill.data.labels import EncodedIds, encode_integers, encode_names
+from surefill.data.labels import LARGEST_EXACT, EncodedIds, encode_integers, encode_names
 from surefill.data.observations import Observations
 from surefill.data.wide_as_long import looks_wide
 from surefill.errors import InputError, few
@@ -244,12 +244,16 @@ def _numbers(series: nw.Series[Any], source: str) -> NDArray[np.float64]:
 def _ids(series: nw.Series[Any], source: str) -> EncodedIds:
     if series.dtype.is_integer():
         return encode_integers(series.to_numpy())
+    if series.dtype.is_float() and ((series == series.round()) & (series.abs() <= LARGEST_EXACT)).all():
+        return encode_integers(series.to_numpy().astype(np.int64))  # in pandas, floats where one was missing
     items = series.to_list()
     if all(isinstance(item, str) for item in items):
         number = {name: code for code, name in enumerate(dict.fromkeys(items))}
         return encode_names(list(number), np.fromiter(map(number.__getitem__, items), dtype=np.int64, count=len(items)))
     if all(isinstance(item, int) and not isinstance(item, bool) for item in items):
         return encode_integers(np.array(items, dtype=np.int64))
+    dates = isinstance(series.dtype, nw.Datetime | nw.Date)
+    advice = f": turn dates into text, in pandas by df[{series.name!r}].astype(str)" if dates else ""
     raise InputError(
-        f"{source} must hold integers or strings as ids in column {series.name!r}; they are {series.dtype}."
+        f"{source} must hold integers or strings as ids in column {series.name!r}; they are {series.dtype}{advice}."
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import cached_property
 from numbers import Integral
@@ -15,6 +16,10 @@ from surefill.errors import InputError
 
 LARGEST_EXACT = 2.0**53
 """Whole numbers up to here are exact as floats; a larger id may have been rounded on its way into one."""
+
+
+WHOLE = re.compile(r"(-?[1-9]\d{0,14}|0)(?:\.0+)?")
+"""A whole number as text, or as the float that a column of integers turns into where one is missing: 196.0."""
 
 
 class EncodedIds(NamedTuple):
@@ -47,9 +52,28 @@ def encode_integers(ids: NDArray[np.integer[Any]]) -> EncodedIds:
 
 
 def encode_names(names: Sequence[str], codes: Indices) -> EncodedIds:
-    """Encode names in sorted order, given the ``codes`` of the observations in the order of ``names``."""
+    """Encode names in sorted order, given the ``codes`` of the observations in the order of ``names``.
+
+    Where all of them are whole numbers, some written as floats, they are integers: 196.0 and 196 are one.
+
+    >>> encode_names(["22.0", "196.0"], np.array([0, 1, 0])).labels
+    array([ 22, 196])
+    """
+    whole = whole_numbers(names)
+    if whole is not None:
+        return encode_integers(whole[codes])
     labels, position = np.unique(np.array(names, dtype=np.str_), return_inverse=True)
     return EncodedIds(labels, position[codes])
+
+
+def whole_numbers(names: Sequence[str]) -> NDArray[np.int64] | None:
+    """The integers that all ``names`` are, written as integers or as floats; None where one is neither.
+
+    >>> whole_numbers(["22", "196.0"]), whole_numbers(["22", "0196"]), whole_numbers(["1.5"])
+    (array([ 22, 196]), None, None)
+    """
+    found = [match[1] if (match := WHOLE.fullmatch(name)) else None for name in names]
+    return None if None in found else np.array(found, dtype=np.int64)
 
 
 class LabelIndex:
@@ -93,7 +117,7 @@ class LabelIndex:
         """Positions of the ``wanted`` labels, -1 where one is unknown; InputError where one cannot be a label."""
         given = np.atleast_1d(np.asarray(wanted))
         if given.ndim != 1:
-            raise InputError(f"{self._kind}s must be one-dimensional; got {given.ndim} dimensions.")
+            raise InputError(f"{self._kind}s must be one-dimensional; got {given.ndim} dimensions{self._example}.")
         if given.size == 0:
             return np.zeros(0, dtype=np.int64)
         if self._labels is None:
@@ -154,6 +178,7 @@ class LabelIndex:
         try:
             number = text.astype(dtype)
         except (ValueError, OverflowError):  # some name no integer; one by one is slower
+            text = np.array([match[1] if (match := WHOLE.fullmatch(item)) else item for item in text.tolist()])
             named = np.fromiter((_is_integer(item, dtype) for item in text.tolist()), dtype=bool, count=len(text))
             return np.where(named, text, "0").astype(dtype), named
         return number, number.astype(np.str_) == text
@@ -196,7 +221,13 @@ class LabelIndex:
             raise self._no_label(given[0].item()) from None
 
     def _no_label(self, item: Any) -> InputError:
-        return InputError(f"{self._kind}s are asked for by whole numbers or text; got {item!r}.")
+        return InputError(f"{self._kind}s are asked for by whole numbers or text; got {item!r}{self._example}.")
+
+    @property
+    def _example(self) -> str:
+        """How text is to be given that stands for something else in a table, such as a date or a pair of names."""
+        text = self._labels is not None and len(self._labels) > 0 and self._labels.dtype.kind == "U"
+        return f"; a label here is a text such as {self._labels[0].item()!r}" if text else ""  # type: ignore[index]
 
     def _unknown(self, item: Any) -> InputError:
         if self._labels is None:

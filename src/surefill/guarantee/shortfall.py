@@ -102,7 +102,8 @@ class Shortfall:
         """Why nothing is kept and what would help."""
         n, promise = self.n_calibration, f"promise {self.tolerance:.4g} with probability {1 - self.delta:g}"
         if self.n_supported == 0 or self.best_error is None:
-            return f"none of the {n:,} calibration cells is supported by the others; observe more."
+            none = f"none of the {n:,} calibration cells is" if n > 1 else "the only calibration cell is not"
+            return f"{none} supported by the others; observe more."
         if self.limited_by is Limit.SUPPORT:
             return (
                 f"only {self.n_supported:,} of the {n:,} calibration cells have the confidence of {self.floor:.3g} "
@@ -153,7 +154,8 @@ def find_shortfall(plan: SelectionPlan, calibration: Calibration) -> Shortfall:
         limit, supported = Limit.SUPPORT, 0
     else:
         best = float(tested.mean_losses(int(np.argmax(plan.levels > 0))).min())
-        needed, within = _needed_observations(plan, calibration)
+        if best < plan.tolerance:  # else more cells like these have the same errors
+            needed, within = _needed_observations(plan, calibration)
         limit = Limit.TOLERANCE if needed is None and best >= plan.tolerance else Limit.CALIBRATION
         limit = Limit.SUPPORT if supported < n / 10 else limit
     reachable = () if supported == 0 else _reachable(plan, calibration)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from surefill.arrays import Array
 from surefill.data.column_roles import MOST_UNNAMED, usual_roles
+from surefill.data.labels import whole_numbers
 from surefill.data.observations import Observations
 from surefill.errors import InputError, few
 from surefill.io.delimited import TextColumns, TextFile
@@ -143,6 +144,9 @@ def _as_ids(labels: Sequence[str | int]) -> NDArray[Any]:
     """Integers where all labels are, as in long files; text otherwise."""
     if all(INTEGER.fullmatch(str(label)) for label in labels):
         return np.array([int(label) for label in labels], dtype=np.int64)
+    whole = whole_numbers([str(label) for label in labels])
+    if whole is not None and len(np.unique(whole)) == len(whole):
+        return whole
     return np.array([str(label) for label in labels], dtype=np.str_)
 
 

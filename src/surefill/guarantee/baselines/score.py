@@ -29,6 +29,8 @@ def score_selection(
     >>> round(float(kept.mean()), 1)
     0.8
     """
+    if largest_loss == 0.0:  # a single value was learnt from: no error is measured, and none can be bounded
+        return np.zeros(len(candidates), dtype=bool)
     e_values = score_e_values(held_out, candidates, level, largest_loss)
     ranked = np.sort(e_values)[::-1]
     needed = pruning * len(ranked) * largest_loss / level
