@@ -186,3 +186,22 @@ def test_a_person_is_asked(ratings, tmp_path, answer, code):
     os.close(ours)
     assert "Write it? [y/N]" in said.decode()
     assert names_in(tmp_path) == ([] if code else ["all.csv"])
+
+
+def test_a_table_without_holes_is_said_to_have_none(run, tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    lines = [",".join([f"s{i}", *map(str, rng.integers(0, 6, 8))]) for i in range(30)]
+    (tmp_path / "full.csv").write_text("name,a,b,c,d,e,f,g,h\n" + "\n".join(lines) + "\n")
+    assert run("complete", tmp_path / "full.csv", "--wide", "-o", tmp_path / "o.csv", "--confidence", "posterior") == 0
+    said = capsys.readouterr().out
+    assert "Rows are name.\n" in said
+    assert "No cell is missing: there is nothing to fill. A 0 is a value" in said
+
+
+def test_repeated_lines_are_counted(run, ratings, tmp_path, capsys):
+    twice = tmp_path / "twice.csv"
+    header, *lines = ratings.read_text().splitlines()
+    cells = {line.rsplit(",", 1)[0]: line for line in lines}
+    twice.write_text("\n".join([header, *cells.values(), *list(cells.values())[:7]]) + "\n")
+    assert run("complete", twice, "-o", tmp_path / "o.csv", "--confidence", "posterior") == 0
+    assert f"Read {len(cells)} observed cells in {len(cells) + 7} lines of 30 rows" in capsys.readouterr().out

@@ -264,3 +264,8 @@ def test_help_lists_the_commands_first(run, capsys):
     told = capsys.readouterr().out.split("Commands:")[0]
     for command in ("predict", "recommend", "update"):
         assert f"surefill {command} model.surefill" in told
+
+
+def test_an_error_on_observed_pairs_is_no_test(run, model, ratings, capsys):
+    assert run("predict", model, ratings) == 0
+    assert "It counts pairs that were observed, which the model knows" in capsys.readouterr().err

@@ -181,9 +181,11 @@ def agreed(size: TableSize, yes: bool, bars: ProgressBars) -> bool:
 def describe(done: CompletedFile) -> str:
     """What was done, for a person."""
     row, column, value = done.columns_read
-    names = f" Rows are {row}, columns {column}, values {value}." if row != "row" else ""
-    repeats = done.draws - done.observed_cells
-    repeated = f", {repeats:,} of them again" if repeats else ""
+    if (column, value) == ("column", "value"):  # a wide table names its rows at most
+        names = f" Rows are {row}." if row != "row" else ""
+    else:
+        names = f" Rows are {row}, columns {column}, values {value}."
+    repeated = f" in {done.draws:,} lines" if done.draws > done.observed_cells else ""
     lines = [
         f"Read {done.observed_cells:,} observed cells{repeated} of {done.rows:,} rows and {done.columns:,} "
         f"columns.{names}"
@@ -206,6 +208,8 @@ def describe(done: CompletedFile) -> str:
 
 def _filled(done: CompletedFile) -> str:
     """How many cells were filled, and whether the promise that is printed next is about these."""
+    if done.missing_in_rows == 0:
+        return "No cell is missing: there is nothing to fill. A 0 is a value; if it stands for a hole, leave it empty."
     of_rows = f" of the {done.rows_written:,} rows asked for" if done.rows_written < done.rows else ""
     count = f"Filled {done.filled_cells:,} of {done.missing_in_rows:,} missing cells{of_rows} ({done.filled_share:.1%})"
     if done.promised and done.n_filled is None:

@@ -149,8 +149,9 @@ def describe_cold(summary: dict[str, Any]) -> list[str]:
     cold = summary["cold"]
     if not cold["entries"]:
         return ["Every row and column held out was seen before."]
+    entries = "1 entry is" if cold["entries"] == 1 else f"{cold['entries']:,} entries are"
     return [
-        f"Apart from these, {cold['entries']:,} entries are of rows or columns never seen before: {summary['loss']} "
+        f"Apart from these, {entries} of rows or columns never seen before: {summary['loss']} "
         f"{cold['error']:.4g}, {cold['kept']:.1%} of them kept."
     ]
 

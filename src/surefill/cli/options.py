@@ -47,11 +47,12 @@ class Positive(click.ParamType[float]):
 
 
 def reading_options(
-    bounds: str = "the scale that values lie on, or the range seen", tables: bool = True
+    bounds: str = "the scale that values lie on, or the range seen", tables: bool = True, wide: bool = True
 ) -> Callable[[Command], Command]:
     """How to read a file of observations; ``bounds`` says what is taken where none are given.
 
-    ``tables`` are wide files and sheets, which only a command that reads its file whole can take.
+    ``tables`` are wide files and sheets, which only a command that reads its file whole can take; not ``wide`` ones
+    where lines are pairs.
     """
     return section(
         "How FILE is read",
@@ -75,7 +76,7 @@ def reading_options(
             type=click.Choice([".", ","]),
             help="Decimal sign of values. [default: a point, or a comma where values show it]",
         ),
-        *(_table_options() if tables else ()),
+        *(_table_options()[not wide :] if tables else ()),
     )
 
 
@@ -96,7 +97,7 @@ def as_read_options(options: Mapping[str, Any]) -> ReadOptions:
     from surefill.io import ReadOptions
 
     names = ("row", "col", "value", "header", "bounds", "wide", "skip_missing", "decimal", "sheet")
-    named = {name: options[name] for name in names}
+    named = {name: options[name] for name in names if name in options}
     return ReadOptions(**named, delimiter=typed_delimiter(options))
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
     help="Also give intervals, as columns low and high, that hold the value with this probability.",
 )
-@reading_options()
+@reading_options(wide=False)
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON, with the lines if there is no -o.")
 def predict(model: Path, pairs: Path, output: Path | None, level: float | None, as_json: bool, **options: Any) -> None:
     """Give every pair in PAIRS its value, confidence and risk, say whether it is kept, and if not why.
@@ -69,6 +69,8 @@ def describe(scored: ScoredPairs) -> str:
     if scored.error is not None:
         kept = "" if scored.kept_error is None else f", of those kept {scored.kept_error:.4g}"
         lines.append(f"The {scored.loss} of {scored.n_compared:,} pairs with a value is {scored.error:.4g}{kept}.")
+        if scored.observed:
+            lines.append("It counts pairs that were observed, which the model knows: on new cells errors are larger.")
     if not scored.promised:
         lines.append(scored.guarantee)
     if scored.output is not None:

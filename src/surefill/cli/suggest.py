@@ -42,8 +42,8 @@ def suggest(model: Path, n: int, strategy: str, rows: tuple[str, ...], output: P
     and the utility of asking: about how many more cells could be kept (coverage), or by how much variances fall in
     total (variance).
 
-    Once the answers are there, add them to the table and complete it again, or take them in with
-    'PartialCompleter.observe' and 'refit', which keep calibrating on cells that were not chosen.
+    Once the answers are there, take them in with 'surefill update --refit', which goes on testing the promise on cells
+    that were not chosen. If they were added to the table and it were completed anew, the promise would rest on them.
 
     \b
     Examples:

@@ -141,7 +141,7 @@ class Shortfall:
         kept += "".join(f", {each.tolerance:.3g} ({each.share:.0%})" for each in others)
         return (
             f"Tolerances that could be promised with what is there: about {kept}; they were found on the calibration "
-            "cells, so check one with another random_state or on new data before relying on it."
+            "cells, so check one with another seed or on new data before relying on it."
         )
 
 
