@@ -102,6 +102,12 @@ def test_whole_floats_are_integer_ids(library):
     assert cells(seen) == [(196, 1, 4.0), (22, 2, 5.0)]
 
 
+@libraries
+def test_text_stays_text(library):
+    assert cells(read(library({"u": ["7", "22.0"], "i": ["1", "2"], "r": [4, 5]})))[1] == ("22.0", "2", 5.0)
+    assert read(library({"u": ["7", "22"], "i": [1, 2], "r": [4, 5]})).row_labels.tolist() == ["22", "7"]
+
+
 def test_dates_as_ids_are_refused_with_what_to_do():
     table = pd.DataFrame({"u": pd.to_datetime(["2026-03-01", "2026-03-02"]), "i": [1, 2], "r": [4, 5]})
     with pytest.raises(InputError, match=r"they are Datetime.*: turn dates into text, in pandas by df\['u'\].astype"):

@@ -52,16 +52,7 @@ def encode_integers(ids: NDArray[np.integer[Any]]) -> EncodedIds:
 
 
 def encode_names(names: Sequence[str], codes: Indices) -> EncodedIds:
-    """Encode names in sorted order, given the ``codes`` of the observations in the order of ``names``.
-
-    Where all of them are whole numbers, some written as floats, they are integers: 196.0 and 196 are one.
-
-    >>> encode_names(["22.0", "196.0"], np.array([0, 1, 0])).labels
-    array([ 22, 196])
-    """
-    whole = whole_numbers(names)
-    if whole is not None:
-        return encode_integers(whole[codes])
+    """Encode names in sorted order, given the ``codes`` of the observations in the order of ``names``."""
     labels, position = np.unique(np.array(names, dtype=np.str_), return_inverse=True)
     return EncodedIds(labels, position[codes])
 

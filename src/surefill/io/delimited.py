@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from surefill.data.labels import EncodedIds, encode_integers, encode_names
+from surefill.data.labels import EncodedIds, encode_integers, encode_names, whole_numbers
 from surefill.errors import InputError, invalid_parameter
 from surefill.io.numbers import BadNumber, Spans, decode, parse_numbers
 from surefill.kernels import span_values, tokenizer
@@ -260,7 +260,7 @@ class TextColumns:
         return decode([self._content_of(column, record) for record in firsts.tolist()]), codes, firsts
 
     def ids(self, *columns: int) -> list[EncodedIds]:
-        """Columns of ids, each integers if all are canonical integers, names otherwise."""
+        """Columns of ids, each integers if all are canonical integers, or such floats (196.0), names otherwise."""
         return current_map().map(self._axis, columns)
 
     def _axis(self, column: int) -> EncodedIds:
@@ -273,7 +273,8 @@ class TextColumns:
         if "" in names:
             first = int(firsts[names.index("")])
             raise InputError(f"{self.where(first)}: an id is empty; every row and column needs one.")
-        return encode_names(names, codes)
+        whole = whole_numbers(names)
+        return encode_names(names, codes) if whole is None else encode_integers(whole[codes])
 
 
 def _load_bytes(path: Path) -> NDArray[np.uint8]:
