@@ -182,3 +182,19 @@ def test_a_wide_table_that_has_grown_is_filled_and_transformed_with_its_new_colu
     assert whole.shape == (31, 21)
     assert (whole.index[-1], whole.columns[-1]) == ("new", "another")
     assert completer.transform(whole).shape == (31, 21)
+
+
+@pytest.mark.parametrize("given", [None, (0.0, 10.0)])
+def test_a_value_off_the_scale_is_refused_unless_bounds_allow_it(given):
+    rng = np.random.default_rng(0)
+    rows, cols = np.nonzero(rng.random((40, 20)) < 0.5)
+    seen = sf.Observations(rows, cols, rng.integers(1, 6, len(rows)), (40, 20), given)
+    completer = sf.PartialCompleter(tolerance=2, confidence="posterior").fit(seen)
+    if given:
+        assert completer.observe([40], [3], [7]).observations_.shape == (41, 20)
+        return
+    with pytest.raises(
+        InputError, match=r"values must lie in \[1, 5\], the scale they were seen on; cell \(40, 3\) has 7"
+    ):
+        completer.observe([40], [3], [7])
+    assert completer.observe([40], [3], [5]).observations_.shape == (41, 20)

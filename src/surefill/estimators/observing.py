@@ -39,10 +39,15 @@ def joined(
     counts: ArrayLike | None = None,
     scatter: ArrayLike | None = None,
 ) -> NewCells:
-    """Add cells by label; one that was observed before is refused, for it may be a calibration cell."""
+    """Add cells by label; one that was observed before is refused, for it may be a calibration cell.
+
+    Values outside bounds that were given, or outside the scale that all others lie on, are refused as well.
+    """
     before, i, j = observations.enlarged(rows, cols)
     bounds = before.bounds if before.bounds_from is BoundsSource.GIVEN else None
     new = Observations(i, j, values, before.shape, bounds, counts=counts, scatter=scatter)
+    if before.bounds_from is BoundsSource.SCALE:
+        _require_scale(before, new)
     again = np.flatnonzero(before.find(new.rows, new.cols) >= 0)
     if again.size:
         cell = new.rows[again[0]], new.cols[again[0]]
@@ -65,6 +70,19 @@ def joined(
         names=before.names,
     )
     return NewCells(both, new)
+
+
+def _require_scale(before: Observations, new: Observations) -> None:
+    (low, high), outside = (
+        before.bounds,
+        np.flatnonzero((new.values < before.bounds[0]) | (new.values > before.bounds[1])),
+    )
+    if outside.size:
+        row, col = before.row_names(new.rows[outside[0]]).item(), before.col_names(new.cols[outside[0]]).item()
+        raise InputError(
+            f"values must lie in [{low:g}, {high:g}], {before.bounds_from.value}; cell ({row!r}, {col!r}) has "
+            f"{new.values[outside[0]]:g}: fit anew with bounds=(low, high) (--bounds on the command line) if it may."
+        )
 
 
 def training_cells(result: PartialCompletion, observations: Observations) -> NDArray[np.bool_]:

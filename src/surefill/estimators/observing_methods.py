@@ -23,8 +23,9 @@ class ObservingMethods:
         """Take answers in without fitting again: their rows and columns are learnt anew, all else stays.
 
         Nothing is promised from then on, and ``result_.guarantee`` says so, until :meth:`refit` or ``fit``: the model
-        that was tested is no longer the one that answers. Cells must be new, and values within bounds that were given.
-        Rows and columns may be new: labels that are unknown, or positions that follow the last.
+        that was tested is no longer the one that answers. Cells must be new, and values within bounds that were given
+        or on the scale that was recognised. Rows and columns may be new: labels that are unknown, or positions that
+        follow the last.
 
         Examples
         --------
