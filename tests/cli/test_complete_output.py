@@ -205,3 +205,19 @@ def test_repeated_lines_are_counted(run, ratings, tmp_path, capsys):
     twice.write_text("\n".join([header, *cells.values(), *list(cells.values())[:7]]) + "\n")
     assert run("complete", twice, "-o", tmp_path / "o.csv", "--confidence", "posterior") == 0
     assert f"Read {len(cells)} observed cells in {len(cells) + 7} lines of 30 rows" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["filled.csv", "filled.xlsx", "filled.parquet", "filled/"])
+def test_what_was_filled_is_not_taken_for_observed(run, ratings, tmp_path, capsys, name):
+    filled, again = f"{tmp_path}/{name}", tmp_path / "again.csv"
+    assert run("complete", ratings, "-o", filled, "--save", tmp_path / "model", *QUICK) == 0
+    for typed in (
+        ["complete", filled, "-o", again],
+        ["evaluate", filled],
+        ["update", tmp_path / "model", filled, "-o", again],
+    ):
+        capsys.readouterr()
+        assert run(*typed) == 2
+        assert "a table that surefill wrote, with values that were filled, not observed" in capsys.readouterr().err
+        assert not again.exists()
+    assert run("complete", filled, "-o", again, *QUICK, "--row", "user", "--col", "item", "--value", "rating") == 0

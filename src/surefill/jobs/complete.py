@@ -16,7 +16,7 @@ from surefill.io import ReadOptions
 from surefill.io.files import check_folder, replacing
 from surefill.io.writers import check_table_target
 from surefill.jobs.completed_table import WrittenTable, write_rows
-from surefill.jobs.stages import about, plan_completing, read_file, stage
+from surefill.jobs.stages import about, check_observed, plan_completing, read_file, stage
 from surefill.jobs.table_size import Confirm, confirmed_before_fit
 from surefill.jobs.write_options import WriteOptions
 from surefill.report import check_report_target, render_report
@@ -182,6 +182,7 @@ def complete_file(
     _check_targets(source, target, model_target, report_target)
     written = (write or WriteOptions()).in_layout("wide" if options.wide else "long")
     observations = read_file(source, options, progress)
+    check_observed(source, options)
     rows = written.rows_of(observations)
     written.check_size(observations, len(rows), target)
     confirm = confirmed_before_fit(observations, output, rows, written, confirm)

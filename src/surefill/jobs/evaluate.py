@@ -17,7 +17,7 @@ from surefill.errors import InputError
 from surefill.estimators.evaluation import Evaluation, evaluate_folds
 from surefill.io import ReadOptions
 from surefill.io.readers import read_ordered
-from surefill.jobs.stages import about, read_file, stage
+from surefill.jobs.stages import about, check_observed, read_file, stage
 from surefill.report import check_picture_target, draw_risk_coverage
 from surefill.waiting import Watcher, watched
 
@@ -80,6 +80,7 @@ def evaluate_file(
     source, options = Path(file), read or ReadOptions()
     if order_by is None:
         observations = read_file(source, options, progress)
+        check_observed(source, options)
         folds = _folds(source, observations, by, options, random_state)
     else:
         with stage("reading", progress):

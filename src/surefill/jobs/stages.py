@@ -13,8 +13,12 @@ from surefill.errors import InputError
 from surefill.estimators.costs import seconds_of_fit
 from surefill.estimators.long_table import BLOCK_CELLS
 from surefill.io import ReadOptions
+from surefill.io.pairs import first_fields
 from surefill.loop import Progress
 from surefill.waiting import Part, Watcher, part, plan
+
+WRITTEN = {"confidence", "risk", "keep", "observed"}
+"""Columns that every long table written here has beside rows, columns and values."""
 
 READING_PER_BYTE = 2e-8
 """Seconds of one core to read a byte of text: 50 MB in a second or so."""
@@ -45,6 +49,21 @@ def read_file(file: Path, options: ReadOptions, progress: Watcher) -> Observatio
     plan(progress, [Part("reading", reading), Part("what follows", follows)])
     with stage("reading", progress):
         return options.read(file)
+
+
+def check_observed(file: Path, options: ReadOptions) -> None:
+    """Refuse a table that was written here: its filled values would be learnt and tested on as if observed.
+
+    Whoever says which columns hold row, column and value has looked at it, and a pipe cannot be read twice.
+    """
+    if not (file.is_file() or file.is_dir()):
+        return
+    said = options.wide or any(column is not None for column in options.choice.values())
+    if not said and set(first_fields(file, options)) >= WRITTEN:
+        raise InputError(
+            f"{file} looks like a table that surefill wrote, with values that were filled, not observed: give the "
+            "table it was made from, or only its lines whose observed is true, without the columns that were added."
+        )
 
 
 @contextmanager

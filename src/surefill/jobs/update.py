@@ -16,7 +16,7 @@ from surefill.estimators.observing import joined
 from surefill.io import ReadOptions
 from surefill.io.files import check_folder
 from surefill.io.pairs import first_fields
-from surefill.jobs.stages import about, read_file, stage
+from surefill.jobs.stages import about, check_observed, read_file, stage
 from surefill.loop import ProgressCallback
 
 
@@ -112,6 +112,7 @@ def update_model(
     completer = load(model)
     seen: Observations = completer.observations_
     new = read_file(source, _as_fitted(read or ReadOptions(), source, seen), progress)
+    check_observed(source, read or ReadOptions())
     with about(source):
         cells, repeated, differing = _unseen(new, seen)
         added = joined(seen, *cells_of(cells, seen))
