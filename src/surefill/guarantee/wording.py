@@ -97,7 +97,7 @@ def state_guarantee(
     sentence = (
         f"With probability at least {1 - plan.delta:g} over which cells were observed and held out, the "
         f"{loss.loss.mean_name} over the {cells} is at most {plan.tolerance:.4g}. {clipping}"
-        "No refitting followed: the values, risks and confidences given are those of the model that was tested."
+        "The values, risks and confidences given are those of the model that was tested."
     ) + (ASKED_LATER if asked_later else "")
     return Guarantee(
         True, plan.delta, sentence, _holds_over(weights, loss, survives), _not_promised(weights, shape), survives
