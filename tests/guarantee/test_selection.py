@@ -163,7 +163,7 @@ def test_too_few_entries_are_told_how_many_would_do_and_what_could_be_promised()
     assert kept(1.03 * first.tolerance, 40).held_out_share == pytest.approx(first.share, abs=0.3)
     assert kept(0.95 * first.tolerance, 40).empty
     assert [each.tolerance for each in shortfall.reachable] == sorted(each.tolerance for each in shortfall.reachable)
-    assert "check one with another random_state" in few.sentence
+    assert "check one with another seed" in few.sentence
     one = kept(0.2, 1)
     assert one.shortfall.reachable == ()
     assert "nothing can be promised at any tolerance" in one.sentence
