@@ -15,7 +15,7 @@ demo: setup  ## the idea on a small matrix and on real images, and questions to 
 
 test: lint docs  ## what CI runs: lint, types, layers, tests with warnings as errors, doctests, prose that is code
 	$(BIN)/python -m pytest -q -n 2 tests
-	$(BIN)/python -m pytest -q --doctest-modules src
+	$(BIN)/python -m pytest -q -n 2 --doctest-modules src
 
 test-validity: setup  ## how often promises are broken: on known truths, by chances and values, on real tables; about two hours on two cores, resumable
 	$(BIN)/python benchmarks/validity.py --draws 500 --jobs 2
