@@ -1,7 +1,8 @@
-"""Names for kinds of arrays, arrays that grow, and ranges of rows: what packages of every layer share."""
+"""Names for kinds of arrays, arrays that grow, ranges of rows, tables line by line: what all layers share."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -46,3 +47,13 @@ def with_capacity(array: NDArray[Any], size: int) -> NDArray[Any]:
 def size_needed(index: Indices, present: int) -> int:
     """How many rows there are once the rows ``index`` are."""
     return max(present, int(index.max()) + 1) if len(index) else present
+
+
+def records(table: Mapping[str, NDArray[Any]]) -> list[dict[str, Any]]:
+    """One mapping per line of a table held as columns, of plain values.
+
+    >>> records({"item": np.array(["Alien"]), "rating": np.array([4.5])})
+    [{'item': 'Alien', 'rating': 4.5}]
+    """
+    columns = [column.tolist() for column in table.values()]
+    return [dict(zip(table, line, strict=True)) for line in zip(*columns, strict=True)]

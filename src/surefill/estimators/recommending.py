@@ -11,7 +11,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from surefill.arrays import Indices
+from surefill.arrays import Indices, records, row_blocks
 from surefill.completion.factored_completion import BiasedProduct
 from surefill.errors import InputError, MissingPackageError, invalid_parameter, is_seed
 from surefill.notebook import table as html_table
@@ -53,8 +53,7 @@ class Ranking:
 
     def as_records(self) -> list[dict[str, Any]]:
         """One mapping per line, of plain values."""
-        columns = [values.tolist() for values in self.table.values()]
-        return [dict(zip(self.table, line, strict=True)) for line in zip(*columns, strict=True)]
+        return records(self.table)
 
     def to_frame(self, backend: str | None = None) -> Any:
         """A pandas, polars or pyarrow table; the first of these that is installed when no ``backend`` is named."""
@@ -116,11 +115,10 @@ def iterate_recommendations(
         cols = np.setdiff1d(cols, seen.col_index(exclude))
     if not len(cols):
         raise InputError("no column is left to recommend: those to include are all excluded.")
-    step = max(1, BLOCK_CELLS // len(cols))
-    for start in range(0, len(wanted), step):
-        i = wanted[start : start + step]
+    for part in row_blocks(len(wanted), len(cols), BLOCK_CELLS):
+        i = wanted[part]
         answer = result.answer_block(i, cols)
-        allowed = seen.find(np.repeat(i, len(cols)), np.tile(cols, len(i))).reshape(answer.value.shape) < 0
+        allowed = seen.find_in_rows(i)[:, cols] < 0
         allowed = allowed & answer.keep if trusted else allowed
         line, place = _best(answer.value, answer.risk, allowed, int(n))
         columns = [getattr(answer, name)[line, place] for name in ("value", "confidence", "risk", "keep")]

@@ -9,7 +9,7 @@ import numpy as np
 from narwhals import dependencies
 from numpy.typing import NDArray
 
-from surefill.arrays import Array
+from surefill.arrays import Array, row_blocks
 from surefill.data import Observations
 from surefill.data.frames import axis_labels, is_frame
 from surefill.errors import InputError, MissingPackageError, few
@@ -68,13 +68,11 @@ def complete_frame(completer: PartialCompleter) -> Any:
 
 def completed_matrix(result: PartialCompletion, observations: Observations) -> Array:
     """What was observed, and what is kept; NaN elsewhere."""
-    matrix, every = observations.dense(), np.arange(observations.shape[1])
-    step = max(1, BLOCK_CELLS // len(every))
-    for first in range(0, len(matrix), step):
-        rows = np.arange(first, min(first + step, len(matrix)))
-        answer = result.answer_block(rows, every)
+    matrix, (m, n) = observations.dense(), observations.shape
+    for rows in row_blocks(m, n, BLOCK_CELLS):
+        answer = result.answer_block(np.arange(m)[rows], np.arange(n))
         filled = np.isnan(matrix[rows]) & answer.keep
-        matrix[rows] = np.where(filled, answer.value, matrix[rows])
+        matrix[rows][filled] = answer.value[filled]
     return matrix
 
 

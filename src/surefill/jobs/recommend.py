@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from surefill.arrays import records
 from surefill.errors import InputError
 from surefill.estimators import PartialCompleter, iterate_recommendations, load
 from surefill.io import write_table
@@ -48,8 +49,7 @@ class RecommendedColumns:
 
     def as_records(self) -> list[dict[str, Any]]:
         """One mapping per line, of plain values; none where they were written to a file."""
-        columns = [column.tolist() for column in (self.table or {}).values()]
-        return [dict(zip(self.table or {}, line, strict=True)) for line in zip(*columns, strict=True)]
+        return records(self.table or {})
 
 
 def recommend_columns(

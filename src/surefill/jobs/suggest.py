@@ -9,6 +9,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from surefill.arrays import records
 from surefill.estimators import load
 from surefill.io import write_table
 from surefill.io.writers import check_table_target
@@ -39,8 +40,7 @@ class SuggestedCells:
 
     def as_records(self) -> list[dict[str, Any]]:
         """One mapping per cell, of plain values."""
-        columns = [values.tolist() for values in self.table.values()]
-        return [dict(zip(self.table, cell, strict=True)) for cell in zip(*columns, strict=True)]
+        return records(self.table)
 
 
 def suggest_cells(
