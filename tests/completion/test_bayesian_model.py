@@ -593,3 +593,28 @@ def test_widened_posterior_keeps_what_was_learnt(twenty_five_factors):
     np.testing.assert_array_equal(after.precision[:4, :4], before.precision)
     assert after.mean.shape == (before.mean.shape[0], 6)
     assert not after.mean[-1, 4:].any()  # a row never seen has no factors
+
+
+def test_a_fit_that_goes_on_from_a_converged_one_stays_there(sim, fitted):
+    steps = []
+    again = BayesianFactorModel(rank=3).fit_from(fitted, sim.observations, steps.append)
+    assert again.status is Status.CONVERGED
+    assert len(steps) <= 2
+    assert np.abs(again.dense() - fitted.dense()).max() < 0.01
+
+
+def test_going_on_from_some_cells_is_as_good_as_fitting_all(sim):
+    rng = np.random.default_rng(0)
+    known = (rng.random(len(sim.observations)) < 0.6) & (sim.observations.rows < 55) & (sim.observations.cols > 3)
+    first = BayesianFactorModel(rank=3).fit(sim.observations.select(known))
+    then = BayesianFactorModel().fit_from(first, sim.observations)
+    assert then.rows.ids.tolist() == list(range(60))
+    errors = [error_of(c, sim) for c in (first, then, BayesianFactorModel(rank=3).fit(sim.observations))]
+    assert errors[1] < 1.1 * errors[2] < 0.2 * errors[0]
+
+
+def test_a_fit_goes_on_only_within_the_same_bounds(sim, fitted):
+    seen = sim.observations
+    wider = Observations(seen.rows, seen.cols, seen.values, seen.shape, (-9, 9), counts=seen.counts)
+    with pytest.raises(InputError, match="same 'bounds'"):
+        BayesianFactorModel().fit_from(fitted, wider)

@@ -12,7 +12,7 @@ from surefill.completion.bayes.bayesian_completion import BayesianFactorCompleti
 from surefill.completion.bayes.variational import LEAST_NOISE, FactorPosterior, VariationalRegression
 from surefill.data import Observations
 from surefill.data.splits import split_entries
-from surefill.errors import invalid_parameter, is_number, is_seed
+from surefill.errors import InputError, invalid_parameter, is_number, is_seed
 from surefill.loop import Outcome, ProgressCallback, Status, run
 from surefill.parallel import one_blas_thread
 from surefill.registry import storable
@@ -126,6 +126,32 @@ class BayesianFactorModel:
                 outcome = run(grown, max_steps=min(GROWTH_SWEEPS, self.max_sweeps), progress=progress)
             yield _completion(observations, solver.mean, outcome)
 
+    def fit_from(
+        self,
+        start: BayesianFactorCompletion,
+        observations: Observations,
+        progress: ProgressCallback | None = None,
+    ) -> BayesianFactorCompletion:
+        """Complete the whole matrix from the posterior of another fit, at most a few sweeps: for cells that come after.
+
+        Rows and columns that ``start`` knows begin where they are there, all others at its prior; rank, mean and bounds
+        are those of ``start``. Only ``tol`` and ``max_sweeps`` of this model matter.
+
+        >>> from surefill.datasets import make_low_rank
+        >>> seen = make_low_rank((40, 30), rank=2, n_draws=900, random_state=0).observations
+        >>> first = BayesianFactorModel(rank=2).fit(seen.select(seen.rows < 30))
+        >>> BayesianFactorModel().fit_from(first, seen).shape
+        (40, 30)
+        """
+        self._validate()
+        if observations.unit != start.unit:
+            raise InputError("a fit goes on from one of the same bounds only; give both the same 'bounds'.")
+        solver = VariationalSolver.of(observations, start.rank, self.tol, self.random_state, start.mean)
+        with one_blas_thread():
+            again = replace(solver, start=solver.reindexed(start.rows, start.cols, start.noise), equal_noise=False)
+            outcome = run(again, max_steps=min(GROWTH_SWEEPS, self.max_sweeps), progress=progress)
+        return _completion(observations, solver.mean, outcome).with_covariances(observations)
+
     def _maximise(self, solver: VariationalSolver, progress: ProgressCallback | None) -> Outcome[VariationalState]:
         """A few sweeps from each start, then the better one to its end."""
         first_sweeps = min(FIRST_SWEEPS, self.max_sweeps - 1)
@@ -199,10 +225,13 @@ class VariationalSolver:
     task: str = field(default="fitting factors", init=False)
 
     @classmethod
-    def of(cls, observations: Observations, rank: int, tol: float, random_state: int) -> Self:
-        """The solver for ``observations``, its mean that of the draws, on [-1, 1]."""
+    def of(
+        cls, observations: Observations, rank: int, tol: float, random_state: int, mean: float | None = None
+    ) -> Self:
+        """The solver for ``observations``; ``mean`` is that of the draws, on [-1, 1], unless given."""
         obs, values = observations, observations.unit.to_unit(observations.values)
-        mean = float(np.average(values, weights=obs.counts))
+        if mean is None:
+            mean = float(np.average(values, weights=obs.counts))
         rows = VariationalRegression.per_row(obs, obs.by_col.ids, values - mean, obs.unit)
         cols = VariationalRegression.per_col(obs, obs.by_row.ids, values - mean, obs.unit)
         return cls(obs, rows, cols, mean, rank, tol, random_state)
@@ -221,6 +250,13 @@ class VariationalSolver:
         """One sweep from ``state`` with random factors added up to ``rank``."""
         n_new, rng = rank + 1 - state.rows.mean.shape[1], np.random.default_rng([self.random_state, rank])
         return self._sweep(state.rows.widened(n_new, rng), state.cols.widened(n_new, rng), state.noise, -np.inf)
+
+    def reindexed(self, rows: FactorPosterior, cols: FactorPosterior, noise: float) -> VariationalState:
+        """One sweep from the posteriors of other observations, unknown rows and columns at their prior."""
+        row_ids, col_ids = self.rows.groups.ids, self.cols.groups.ids
+        known_rows = rows.reindexed(row_ids, self.rows.draws).with_implicit_reindexed(cols.ids, col_ids)
+        known_cols = cols.reindexed(col_ids, self.cols.draws).with_implicit_reindexed(rows.ids, row_ids)
+        return self._sweep(known_rows, known_cols, noise, -np.inf)
 
     def step(self, state: VariationalState) -> VariationalState:
         """The prior and the noise given the factors, then all columns given the rows, then all rows."""

@@ -64,6 +64,11 @@ class NoisePrecision:
         """The posterior given the errors, with the strength as it is."""
         return replace(self, errors=np.append(errors, 0.0))
 
+    def with_means(self, means: Array, draws: Array) -> Self:
+        """The posterior of groups with that many draws whose E s_g are ``means``, or the closest that there is."""
+        errors = np.maximum((self.strength + draws) / means - self.strength, 0.0)
+        return replace(self, draws=draws, errors=errors)
+
     def with_best_strength(self) -> Self:
         """The same with the strength that raises the lower bound on the evidence most."""
         excess = self.mean[:-1] - digamma(self.shape[:-1]) + np.log(self._rate[:-1]) - 1

@@ -116,6 +116,21 @@ class FactorPosterior:
         noise_precision = replace(self.noise_precision, draws=draws, errors=errors)
         return replace(self, ids=ids, mean=mean, variance=variance, noise_precision=noise_precision)
 
+    def reindexed(self, ids: IntArray, draws: Array) -> Self:
+        """The posterior of the groups ``ids``, with that many draws each: the prior's for those unknown.
+
+        A group's noise precision stays what it was: its errors are taken to grow with its draws.
+        """
+        mean, variance = (reindexed(self.ids, table, ids) for table in (self.mean, self.variance))
+        s = reindexed(self.ids, self.noise_precision.mean, ids)
+        return replace(
+            self,
+            ids=ids,
+            mean=mean,
+            variance=variance,
+            noise_precision=self.noise_precision.with_means(s, np.append(draws, 0.0)),
+        )
+
     def with_implicit_reindexed(self, ids: IntArray, new_ids: IntArray) -> Self:
         """The implicit factors of ``ids`` put in the order of ``new_ids``, 0 for those unknown."""
         return replace(self, implicit=reindexed(ids, self.implicit, new_ids))
