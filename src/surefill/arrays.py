@@ -32,6 +32,11 @@ def row_blocks(m: int, n: int, cells: int = BLOCK_CELLS) -> list[slice]:
     return [slice(first, min(m, first + step)) for first in range(0, m, step)]
 
 
+def is_grid(rows: IntArray, cols: IntArray) -> bool:
+    """Whether a column of rows is to be broadcast against a line of columns, as ``np.ix_`` makes them."""
+    return rows.ndim == 2 and cols.ndim == 2 and rows.shape[1] == 1 and cols.shape[0] == 1
+
+
 def with_capacity(array: NDArray[Any], size: int) -> NDArray[Any]:
     """``array`` itself if it has ``size`` rows, else a copy of twice the length, padded with zeros.
 

@@ -25,6 +25,7 @@ from surefill.confidence.null_support import LEAST_CELLS, NULL_CELLS, Floors, Nu
 from surefill.data import Observations
 from surefill.data.groups import locate
 from surefill.errors import invalid_parameter, is_number, is_seed
+from surefill.kernels.support_grid import supports_on_grid
 from surefill.loop import ProgressCallback
 from surefill.parallel import current_map
 from surefill.registry import storable
@@ -210,12 +211,12 @@ class GameConfidence:
 
     def block(self, rows: ArrayLike, cols: ArrayLike) -> NDArray[np.float64]:
         """C at every pair of the given rows and columns, len(rows) x len(cols)."""
-        i, j = locate(self.row_ids, np.asarray(rows))[:, None], locate(self.col_ids, np.asarray(cols))
+        i, j = locate(self.row_ids, np.asarray(rows)), locate(self.col_ids, np.asarray(cols))
         left, right = self._flat
-        average = (left[i[:, 0]] @ right[j].T).astype(np.float64) / SNAPSHOTS
-        floor = self.floors.table[self._row_classes[i], self._col_classes[j]]
-        tied = (i >= 0) & (j >= 0) & (self.row_components[i] == self.col_components[j])
-        return _confidence(average, floor, tied)
+        C = np.empty((len(i), len(j)))
+        of_lines = self._row_classes[i], self._col_classes[j], *self._components_at(i, j)
+        supports_on_grid(left[i] @ right[j].T, SNAPSHOTS, self.floors.table, *of_lines, C)
+        return C
 
     def dense(self) -> NDArray[np.float64]:
         """All m x n of it; only for matrices small enough to hold."""
@@ -258,6 +259,11 @@ class GameConfidence:
         rank = self.row_slots.shape[2]
         left, right = (slots.reshape(len(slots), -1)[:, rank:] for slots in (self.row_slots, self.col_slots))
         return left, right
+
+    def _components_at(self, i: Indices, j: Indices) -> tuple[Indices, Indices]:
+        """Components of rows and columns at these positions, -1 where they were never seen."""
+        of_rows, of_cols = self.row_components[i], self.col_components[j]
+        return np.where(i >= 0, of_rows, -1), np.where(j >= 0, of_cols, -1)
 
     @cached_property
     def _row_classes(self) -> Indices:

@@ -46,6 +46,11 @@ MEAN_SIZE = float(np.sqrt(2 / np.pi))
 """E|g| over its root mean square, for normal g."""
 
 
+SAME_RISK, SAME_CONFIDENCE = 1e-11, 4e-6
+"""How far two ways to compute one cell can be apart, as a share of a risk or an exposure (double precision), and in a
+confidence (sums in single precision): below what the limits are raised by, so that what equals a limit is not close."""
+
+
 def within(
     risk: ArrayLike, confidence: ArrayLike, threshold: float, floor: float, exposure: ArrayLike = 0.0, most: float = 0.0
 ) -> NDArray[np.bool_]:
@@ -54,6 +59,13 @@ def within(
     return np.asarray(
         (np.asarray(risk) <= up_to_rounding(threshold)) & trusted & (np.asarray(exposure) <= up_to_rounding(most))
     )
+
+
+def limits(threshold: float, floor: float, most: float) -> tuple[Array, Array]:
+    """The limits of :func:`within` on risk, confidence and exposure as they are compared, and how close is close."""
+    at = np.array([up_to_rounding(threshold), floor - ROUNDING, up_to_rounding(most)])
+    near = np.array([SAME_RISK, SAME_CONFIDENCE, SAME_RISK])
+    return at, np.where(np.isfinite(at), near, 0.0)
 
 
 def up_to_rounding(threshold: ArrayLike) -> Array:

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from surefill.guarantee.plan import SelectionPlan, within
+from surefill.arrays import Array
+from surefill.guarantee.plan import SelectionPlan, limits, within
 from surefill.guarantee.reasons import Reason
 from surefill.guarantee.shortfall import Limit, Shortfall, find_shortfall
 from surefill.guarantee.tested_sets import Calibration, TestedSets
+from surefill.kernels.limits_grid import keep_on_grid
 from surefill.losses import Loss
 from surefill.registry import storable
 from surefill.spaces.confidence_matrix import Confidence, some_cells
@@ -106,6 +108,16 @@ class Selection:
     def keeps(self, risk: ArrayLike, confidence: ArrayLike, exposure: ArrayLike = 0.0) -> NDArray[np.bool_]:
         """Whether entries of these risks, confidences and exposures are kept; those within rounding are."""
         return within(risk, confidence, self.threshold, self.floor, exposure, self.most_exposure)
+
+    def keeps_on_grid(
+        self, risk: Array, confidence: Array, weight: Array, largest_loss: Array
+    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """The same on a grid, from weights and largest losses; and which cells are so close to a limit that another
+        order of the same sums might tell otherwise."""
+        keep, close = np.empty((2, *risk.shape), dtype=np.bool_)
+        at, near = limits(self.threshold, self.floor, self.most_exposure)
+        keep_on_grid(risk, confidence, weight, largest_loss, self.tolerance, at, near, keep, close)
+        return keep, close
 
     def refusals(self, risk: ArrayLike, confidence: ArrayLike, exposure: ArrayLike = 0.0) -> NDArray[np.int8]:
         """Why entries are not kept, as positions in ``REFUSALS``: 0 where they are, else the first that applies."""

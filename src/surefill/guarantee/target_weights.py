@@ -8,8 +8,10 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from surefill.arrays import Array, IntArray
+from surefill.arrays import Array, IntArray, is_grid
 from surefill.guarantee.propensity import Aim, CalibratedPropensity, Propensity, PropensityMisfit
+from surefill.guarantee.propensity.base import MOST_LIKELY
+from surefill.kernels.weight_grid import weights_on_grid
 from surefill.registry import storable
 
 LARGEST_RATE = 0.5
@@ -90,10 +92,10 @@ class TargetWeights:
         if self.propensity is None or self.rate is None:
             return np.ones(np.broadcast_shapes(i.shape, j.shape))
         m, n = self.shape or (np.inf, np.inf)
-        inside = (i < m) & (j < n)
-        if inside.all():
-            return self._modelled(i, j)
+        if (i < m).all() and (j < n).all():
+            return self._on_grid(i, j) if is_grid(i, j) and self._has_log_odds else self._modelled(i, j)
         i, j = np.broadcast_arrays(i, j)
+        inside = (i < m) & (j < n)
         weights = np.ones(i.shape)
         weights[inside] = self._modelled(i[inside], j[inside])
         return weights
@@ -105,6 +107,27 @@ class TargetWeights:
         p = modelled if self.calibrated is None else self.calibrated.corrected(modelled, rows, cols)
         q = self.rate.at(modelled)
         return np.asarray((1 - (1 - q) * p) / (q * p))
+
+    def _on_grid(self, i: IntArray, j: IntArray) -> Array:
+        """The same on a grid, of chances that are known by their log odds."""
+        assert self.rate is not None
+        (m, n), corrected = (i.size, j.size), self.calibrated
+        shifted = corrected is not None and bool(corrected.shifts.any())
+        steps = (corrected.knots, corrected.shifts) if shifted else (np.zeros(1), np.zeros(1))  # type: ignore[union-attr]
+        raking = None if corrected is None else corrected.raking
+        a, b = np.ones(m), np.ones(n)
+        if raking is not None:
+            a, b = raking.row_factor[i[:, 0]], raking.col_factor[j[0]]
+        share = 0.0 if raking is None else raking.share
+        weights: Array = self.propensity.logit_at(i, j)  # type: ignore[union-attr]
+        weights_on_grid(weights, MOST_LIKELY, *steps, a, b, share, self.rate.scale, LARGEST_RATE)
+        return weights
+
+    @property
+    def _has_log_odds(self) -> bool:
+        """Whether chances are known by their log odds, and shifts of these are a function of them."""
+        rising = self.calibrated is None or bool((np.diff(self.calibrated.knots) > 0).all())
+        return rising and hasattr(self.propensity, "logit_at")
 
     @property
     def leaves_out_calibration(self) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Self
 
 import numpy as np
@@ -54,7 +55,16 @@ class NoiseFactors:
     def log_at(self, indices: ArrayLike, predicted: Array) -> Array:
         """The log of the factor of each given row (or column), at these predictions."""
         groups = locate(self.ids, np.asarray(indices))
-        return np.log(self.factors)[groups] + _exponent(self.slopes[groups], predicted - self.centres[groups])
+        return self._logs[groups] + _exponent(self.slopes[groups], predicted - self.centres[groups])
+
+    def table(self, indices: IntArray) -> Array:
+        """log a, d and c of each given row (or column), three lines."""
+        groups = locate(self.ids, indices)
+        return np.stack([self._logs[groups], self.slopes[groups], self.centres[groups]])
+
+    @cached_property
+    def _logs(self) -> Array:
+        return np.log(self.factors)
 
     def of(self, groups: NDArray[np.int64], predicted: Array) -> Array:
         """The factors at positions among ``ids``; -1 is a row without data."""

@@ -80,13 +80,20 @@ class PriorRisk:
 
     def seen(self, rows: ArrayLike, cols: ArrayLike) -> NDArray[np.bool_]:
         """Whether both row and column of each pair (rows[t], cols[t]) were seen."""
-        i, j = np.asarray(rows), np.asarray(cols)
-        return np.asarray((locate(self.row_ids, i) >= 0) & (locate(self.col_ids, j) >= 0))
+        return np.asarray(self.row_seen(rows) & self.col_seen(cols))
+
+    def row_seen(self, rows: ArrayLike) -> NDArray[np.bool_]:
+        """Whether each row was seen."""
+        return np.asarray(locate(self.row_ids, np.asarray(rows)) >= 0)
+
+    def col_seen(self, cols: ArrayLike) -> NDArray[np.bool_]:
+        """Whether each column was seen."""
+        return np.asarray(locate(self.col_ids, np.asarray(cols)) >= 0)
 
     def at(self, rows: ArrayLike, cols: ArrayLike, predicted: Array) -> NDArray[np.float64]:
         """Expected losses at pairs of which the row, the column or both were never seen."""
         i, j = np.asarray(rows), np.asarray(cols)
-        row_seen, col_seen = locate(self.row_ids, i) >= 0, locate(self.col_ids, j) >= 0
+        row_seen, col_seen = self.row_seen(i), self.col_seen(j)
         new_col = self.new_col * np.exp(self.of_rows.log_at(i, predicted))
         new_row = self.new_row * np.exp(self.of_cols.log_at(j, predicted))
         risk = np.where(row_seen, new_col, np.where(col_seen, new_row, self.neither))

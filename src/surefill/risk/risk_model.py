@@ -8,11 +8,12 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from surefill.arrays import Array
+from surefill.arrays import Array, IntArray, is_grid
 from surefill.completion import Completion
 from surefill.confidence import ExtendableConfidence
 from surefill.data import Observations
 from surefill.errors import InputError
+from surefill.kernels.risk_grid import risks_on_grid
 from surefill.loop import ProgressCallback, run
 from surefill.losses import Loss
 from surefill.parallel import one_blas_thread
@@ -20,7 +21,7 @@ from surefill.registry import storable
 from surefill.risk.backfitting import Backfitting, hats, knots_for
 from surefill.risk.chance import ChanceOfLargeError
 from surefill.risk.cross_fitting import CrossFit, Evidence, HiddenBlocks, Residuals
-from surefill.risk.noise_factors import TINY, NoiseFactors, NoiseSide
+from surefill.risk.noise_factors import LARGEST_TILT, TINY, NoiseFactors, NoiseSide
 from surefill.waiting import part
 
 
@@ -106,6 +107,9 @@ class FittedRisk:
 
     def given(self, rows: ArrayLike, cols: ArrayLike, predicted: Array, confidence: Array) -> NDArray[np.float64]:
         """The same where the completion's values and the confidences at these pairs are known already."""
+        i, j = np.asarray(rows), np.asarray(cols)
+        if is_grid(i, j):
+            return self._given_on_grid(i, j, predicted, confidence)
         log_risk = self.slope * self.evidence.log_variance(rows, cols)
         log_risk += np.interp(predicted, self.knots, self.heights)
         log_risk += self.rows.log_at(rows, predicted)
@@ -113,6 +117,15 @@ class FittedRisk:
         if self.support is not None:
             log_risk += self.support.log_at(confidence)
         risk = np.exp(log_risk, out=log_risk)
+        return risk if self.chance is None else self.chance.at(risk)
+
+    def _given_on_grid(self, i: IntArray, j: IntArray, predicted: Array, confidence: Array) -> NDArray[np.float64]:
+        """The same on a grid, where a line's and a column's terms are found once."""
+        risk = self.evidence.log_variance(i, j)
+        unsupported, floor = (1.0, 1.0) if self.support is None else (self.support.unsupported, self.support.floor)
+        tables = self.rows.table(i[:, 0]), self.cols.table(j[0]), LARGEST_TILT
+        curve = self.slope, self.knots, self.heights
+        risks_on_grid(risk, predicted, confidence, *curve, *tables, float(np.log(unsupported)), floor)
         return risk if self.chance is None else self.chance.at(risk)
 
     def fold_in(

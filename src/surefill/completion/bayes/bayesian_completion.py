@@ -10,14 +10,14 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from surefill.arrays import Array, IntArray
-from surefill.completion.bayes.variance_grid import is_grid, packed, packed_squares
+from surefill.arrays import Array, IntArray, is_grid
 from surefill.completion.bayes.variational import FactorPosterior, VariationalRegression
 from surefill.completion.factored_completion import FactoredCompletion
-from surefill.completion.grouped_regression import merged
+from surefill.completion.grouped_regression import as_features, merged
 from surefill.data import Observations, UnitMap
 from surefill.errors import InputError
 from surefill.kernels.least_squares import quadratic_forms
+from surefill.kernels.packing import pack_forms
 from surefill.loop import Status
 from surefill.registry import storable
 
@@ -127,15 +127,22 @@ class BayesianFactorCompletion(FactoredCompletion):
     def _variance_on_grid(self, i: IntArray, j: IntArray) -> NDArray[np.float64]:
         """The same on a grid, by one matrix product of inner dimension (rank + 1)(rank + 2)."""
         assert self.row_covariances is not None
-        left = np.hstack([packed(self.row_covariances.matrices[i]), packed_squares(self.row_features[i])])
+        scale, size = float(self.unit.squared_error_from_unit(1.0)), self._packed_cols.shape[1] // 2
+        left = np.empty((len(i), 2 * size))
+        features = as_features(self.rows.mean[i])
+        pack_forms(self.row_covariances.matrices, i, features, scale, left[:, :size], left[:, size:])
         forms = left @ self._packed_cols[j].T
-        return self.unit.squared_error_from_unit(np.add(forms, self.noise, out=forms))
+        return np.add(forms, scale * self.noise, out=forms)
 
     @cached_property
     def _packed_cols(self) -> Array:
         """What the rows are multiplied with on grids: f_j f_j' and T_j of each column."""
         assert self.col_covariances is not None
-        return np.hstack([packed_squares(self.col_features), packed(self.col_covariances.matrices)])
+        features, matrices = self.col_features, self.col_covariances.matrices
+        size = features.shape[1] * (features.shape[1] + 1) // 2
+        right = np.empty((len(features), 2 * size))
+        pack_forms(matrices, np.arange(len(features)), features, 1.0, right[:, size:], right[:, :size])
+        return right
 
     def row_posterior(self, observations: Observations) -> Array:
         """The covariance of (b_i, p_i) of each row; last the prior's."""

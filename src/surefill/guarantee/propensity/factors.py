@@ -10,13 +10,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit
 
-from surefill.arrays import Array, Indices
+from surefill.arrays import Array, Indices, IntArray, is_grid
 from surefill.data import Groups, Observations
 from surefill.guarantee.propensity.base import MOST_LIKELY
 from surefill.guarantee.propensity.cell_sample import CellSample, CellSampler
 from surefill.guarantee.propensity.marginal import MarginalPropensity
 from surefill.kernels.least_squares import biased_products, solve_groups
 from surefill.kernels.pattern_responses import pattern_responses
+from surefill.kernels.weight_grid import log_odds_on_grid
 from surefill.parallel import over_ranges
 from surefill.registry import storable
 
@@ -96,10 +97,26 @@ class FactorPropensity:
 
     def at(self, rows: ArrayLike, cols: ArrayLike) -> Array:
         """Probabilities at the cells (rows[t], cols[t])."""
-        i, j = np.broadcast_arrays(np.asarray(rows), np.asarray(cols))
+        return np.asarray(np.minimum(expit(self.logit_at(rows, cols)), MOST_LIKELY))
+
+    def logit_at(self, rows: ArrayLike, cols: ArrayLike) -> Array:
+        """g_ij + phi(g_ij, x_ij) at the cells (rows[t], cols[t]); on a grid where given ``np.ix_(rows, cols)``."""
+        i, j = np.asarray(rows), np.asarray(cols)
+        if is_grid(i, j):
+            return self._logit_on_grid(i[:, 0], j[0])
+        i, j = np.broadcast_arrays(i, j)
         x = biased_products(self.rows, self.cols, i.ravel(), j.ravel()).reshape(i.shape)
         g = self.marginal.logit_at(i, j)
-        return np.asarray(np.minimum(expit(g + self.scaling.of(g, x)), MOST_LIKELY))
+        return g + self.scaling.of(g, x)
+
+    def _logit_on_grid(self, i: IntArray, j: IntArray) -> Array:
+        u, v, (constant, *slopes) = self.rows[i], self.cols[j], self.scaling.coefficients
+        x = u[:, 1:] @ v[:, 1:].T
+        x += u[:, :1] + v[:, 0]
+        margins = self.marginal.row_logit[i], self.marginal.col_logit[j]
+        low, high = self.scaling.low, self.scaling.high
+        log_odds_on_grid(x, *margins, constant, np.array(slopes[:2]), np.array(slopes[2:]), low, high)
+        return x
 
 
 class Interactions(NamedTuple):
