@@ -37,6 +37,13 @@ def is_grid(rows: IntArray, cols: IntArray) -> bool:
     return rows.ndim == 2 and cols.ndim == 2 and rows.shape[1] == 1 and cols.shape[0] == 1
 
 
+def read_only(array: NDArray[Any]) -> NDArray[Any]:
+    """A view of the array that cannot be written to."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
 def with_capacity(array: NDArray[Any], size: int) -> NDArray[Any]:
     """``array`` itself if it has ``size`` rows, else a copy of twice the length, padded with zeros.
 

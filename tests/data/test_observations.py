@@ -172,7 +172,7 @@ def test_selecting_and_splitting_check_and_merge_nothing_again(monkeypatch):
         raise AssertionError("checked again")
 
     checks = ("as_indices", "as_values", "as_counts", "as_scatter", "as_labels", "resolve_shape", "resolve_bounds")
-    for name in (*checks, "_merge_repeats"):
+    for name in (*checks, "merge_repeats"):
         monkeypatch.setattr(f"surefill.data.observations.{name}", refuse)
     parts = [seen.select(cells > 3), seen.select([4, 2]), *split_entries(seen), *split_rows(seen)]
     parts += [part for pair in split_folds(seen, 3) for part in pair]

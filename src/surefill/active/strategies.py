@@ -218,7 +218,7 @@ def choose_per_row(rows: Indices, cols: Indices, utility: Utility, n: int) -> tu
     array([0, 0, 1, 1, 2, 2, 3, 3, 4, 4])
     """
     groups, chosen, gains = Groups.of(rows), [], []
-    for left in np.split(groups.order, groups.starts[1:-1]):
+    for left in np.split(groups.order.astype(np.int64), groups.starts[1:-1]):
         for _ in range(n):
             worth = utility.at(left)
             best = int(np.argmax(worth))

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from surefill.arrays import Floats
+from surefill.data.compact import constant, exact_floats, squeezed
 from surefill.errors import InputError
 
 MAX_CELLS = np.iinfo(np.int64).max
@@ -19,8 +21,8 @@ LARGEST_COUNT = 2**31
 """Of draws in one cell; the counts of 2^31 such cells still add up in 64 bits."""
 
 
-def as_indices(name: str, given: ArrayLike) -> NDArray[np.int64]:
-    """0-based indices, one per draw."""
+def as_indices(name: str, given: ArrayLike) -> NDArray[Any]:
+    """0-based indices, one per draw, as whatever integers they are."""
     array = np.asarray(given)
     if array.ndim != 1:
         raise InputError(f"{name} must be one-dimensional; got {array.ndim} dimensions.")
@@ -29,24 +31,25 @@ def as_indices(name: str, given: ArrayLike) -> NDArray[np.int64]:
     if array.size and (array.min() < 0 or array.max() > MAX_CELLS - 1):
         outlier = int(np.argmin(array)) if array.min() < 0 else int(np.argmax(array))
         raise InputError(f"{name} must be 0 or more, and below 2^63; item {outlier} is {int(array[outlier])}.")
-    return array.astype(np.int64, copy=False)
+    return array if array.size else array.astype(np.int64)
 
 
-def as_values(given: ArrayLike) -> NDArray[np.float64]:
+def as_values(given: ArrayLike) -> Floats:
     """Finite numbers, one per draw, in an array of our own."""
     try:
-        array = np.array(given, dtype=np.float64, ndmin=1)
+        array = exact_floats(np.atleast_1d(np.asarray(given)))
     except (TypeError, ValueError) as error:
         raise InputError(f"values must be numbers: {error}.") from None
     if array.ndim != 1:
         raise InputError(f"values must be one-dimensional; got {array.ndim} dimensions.")
     if array.size == 0:
         raise InputError("there are no observations: at least one (row, column, value) is needed.")
-    bad = np.flatnonzero(~np.isfinite(array))
-    if bad.size:
-        raise InputError(f"values must be finite; item {int(bad[0])} is {array[bad[0]]}. Leave unseen entries out.")
-    largest = int(np.argmax(np.abs(array)))
-    if abs(array[largest]) > LARGEST_VALUE:
+    low, high = float(array.min()), float(array.max())
+    if not (np.isfinite(low) and np.isfinite(high)):
+        bad = int(np.argmin(np.isfinite(array)))
+        raise InputError(f"values must be finite; item {bad} is {array[bad]}. Leave unseen entries out.")
+    if max(-low, high) > LARGEST_VALUE:
+        largest = int(np.argmax(np.abs(array)))
         raise InputError(f"values must be at most {LARGEST_VALUE:g} in size; item {largest} is {array[largest]:g}.")
     return array
 
@@ -54,21 +57,21 @@ def as_values(given: ArrayLike) -> NDArray[np.float64]:
 def as_counts(given: ArrayLike | None, length: int) -> NDArray[np.int64]:
     """How often each draw was seen; once where nothing is given."""
     if given is None:
-        return np.ones(length, dtype=np.int64)
+        return constant(1, length, np.int64)
     array = np.asarray(given)
     if array.shape != (length,) or array.dtype.kind not in "iu" or array.min() < 1 or array.max() > LARGEST_COUNT:
         raise InputError("counts must hold one integer from 1 to 2^31 per observation.")
-    return array.astype(np.int64)
+    return squeezed(array.astype(np.int64), 1)
 
 
 def as_scatter(given: ArrayLike | None, length: int) -> NDArray[np.float64]:
     """Squared deviations within each draw; none where nothing is given."""
     if given is None:
-        return np.zeros(length)
+        return constant(0.0, length, np.float64)
     array = np.array(given, dtype=np.float64)
     if array.shape != (length,) or not (np.isfinite(array) & (array >= 0)).all():
         raise InputError("scatter must hold one finite number of at least 0 per observation.")
-    return array
+    return squeezed(array, 0.0)
 
 
 def as_labels(name: str, given: ArrayLike | None) -> NDArray[Any] | None:
@@ -86,8 +89,8 @@ def as_labels(name: str, given: ArrayLike | None) -> NDArray[Any] | None:
 
 def resolve_shape(
     shape: tuple[int, int] | None,
-    i: NDArray[np.int64],
-    j: NDArray[np.int64],
+    i: NDArray[Any],
+    j: NDArray[Any],
     labels: tuple[NDArray[Any] | None, NDArray[Any] | None],
 ) -> tuple[int, int]:
     """The shape given, or the smallest that holds all labels or indices; both axes checked against it."""
@@ -113,7 +116,8 @@ def as_cells(
     shape: tuple[int, int], rows: ArrayLike, cols: ArrayLike, values: ArrayLike
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
     """Rows, columns and values of equal length, inside the matrix and on [-1, 1]."""
-    i, j, numbers = as_indices("rows", rows), as_indices("cols", cols), as_values(values)
+    i, j = (as_indices(name, part).astype(np.int64) for name, part in (("rows", rows), ("cols", cols)))
+    numbers = as_values(values)
     if not len(i) == len(j) == len(numbers):
         raise InputError(f"rows, cols and values must be equally long; got {len(i)}, {len(j)} and {len(numbers)}.")
     for name, part, size in (("rows", i, shape[0]), ("cols", j, shape[1])):

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from surefill.arrays import IntArray
+from surefill.arrays import IntArray, read_only
+from surefill.kernels.counting_sort import count_keys, gather, place_keys
+
+LONGEST_TABLE = 4
+"""Counting takes a table over the range of the indices; sorting is cheaper where that is more than this many times as
+long as they are."""
 
 
 @dataclass(frozen=True, eq=False)
 class Groups:
     """Entries of the g-th present row are ``order[starts[g]:starts[g + 1]]``; its id is ``ids[g]``.
 
-    Compressed sparse rows over present rows alone: memory grows with the entries, never with the shape.
+    Compressed sparse rows over present rows alone: memory grows with the entries, never with the shape. Where entries
+    come row by row already, ``in_order``, the order is 0, 1, 2, ... and made only when asked for.
 
     Examples
     --------
@@ -22,31 +30,86 @@ class Groups:
     >>> groups = Groups.of(np.array([3, 1, 3]))
     >>> groups.ids, groups.sizes
     (array([1, 3]), array([1, 2]))
+    >>> groups.take(np.array([0.5, 1.5, 2.5]))
+    array([1.5, 0.5, 2.5])
     """
 
     ids: IntArray
     starts: NDArray[np.int64]
-    order: NDArray[np.int64]
+    sorted_order: IntArray | None = field(repr=False)
 
     @classmethod
-    def of(cls, indices: IntArray) -> Groups:
-        """Group entries by ``indices``; within a group the order of entries is kept."""
-        order = np.argsort(indices, kind="stable").astype(np.int64, copy=False)
-        sorted_indices = indices[order]
-        first = np.flatnonzero(np.r_[True, sorted_indices[1:] != sorted_indices[:-1]][: len(indices)])
-        return cls(sorted_indices[first], np.r_[first, len(indices)].astype(np.int64), order)
+    def of(cls, indices: IntArray, entries: IntArray | None = None) -> Self:
+        """Group entries by ``indices``; within a group the order of entries is kept, or is that of ``entries``."""
+        if not len(indices):
+            return cls(indices, np.zeros(1, dtype=np.int64), None)
+        lowest, highest = int(indices.min()), int(indices.max())
+        if highest - lowest > LONGEST_TABLE * len(indices) + 1024:
+            return cls._by_sorting(indices, entries)
+        keys = read_only(np.ascontiguousarray(indices))
+        starts = np.zeros(highest - lowest + 2, dtype=np.int64)
+        in_order = count_keys(keys, lowest, starts)
+        present = np.flatnonzero(starts[1:])
+        ends = np.cumsum(starts)
+        ids: NDArray[Any] = (present + lowest).astype(indices.dtype)
+        bounds = np.append(ends[present], len(indices))
+        if in_order and entries is None:
+            return cls(ids, bounds, None)
+        index_type = index_type_for(len(indices))
+        order: NDArray[Any] = np.empty(len(indices), dtype=index_type)
+        given: NDArray[Any] = np.empty(0, dtype=index_type) if entries is None else entries
+        place_keys(keys, lowest, ends, read_only(given), order)
+        return cls(ids, bounds, order)
+
+    @classmethod
+    def _by_sorting(cls, indices: IntArray, entries: IntArray | None) -> Self:
+        keys = indices if entries is None else indices[entries]
+        order: NDArray[Any] = np.argsort(keys, kind="stable")
+        sorted_keys = keys[order]
+        first = np.flatnonzero(np.r_[True, sorted_keys[1:] != sorted_keys[:-1]])
+        order = (order if entries is None else entries[order]).astype(index_type_for(len(indices)))
+        return cls(sorted_keys[first], np.append(first, len(indices)), order)
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    @property
+    def in_order(self) -> bool:
+        """Whether entries come group by group already."""
+        return self.sorted_order is None
+
+    @cached_property
+    def order(self) -> IntArray:
+        """The entries, group by group."""
+        n_entries = int(self.starts[-1])
+        if self.sorted_order is not None:
+            return self.sorted_order
+        in_order: NDArray[Any] = np.arange(n_entries, dtype=index_type_for(n_entries))
+        return in_order
 
     @property
     def sizes(self) -> NDArray[np.int64]:
         """How many entries each present row has."""
         return np.diff(self.starts)
 
+    def take(self, values: NDArray[Any]) -> NDArray[Any]:
+        """``values[order]``, or ``values`` themselves where entries, or all of their values, are in that order."""
+        if self.sorted_order is None or (values.ndim == 1 and values.strides == (0,)):
+            return values
+        if values.ndim > 1:
+            return np.asarray(values[self.sorted_order])
+        taken = np.empty(len(values), dtype=values.dtype)
+        gather(read_only(values), read_only(self.sorted_order), taken)
+        return taken
+
     def locate(self, indices: ArrayLike) -> NDArray[np.int64]:
         """Position of each index among ``ids``, or -1 where it has no entries."""
         return locate(self.ids, np.asarray(indices))
+
+
+def index_type_for(size: int) -> type[Any]:
+    """The smallest type of index that counts up to ``size``."""
+    return np.int32 if size <= np.iinfo(np.int32).max else np.int64
 
 
 def locate(ids: IntArray, indices: IntArray) -> NDArray[np.int64]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from surefill.arrays import Floats, Indices
+from surefill.arrays import Floats, Indices, IntArray
 from surefill.kernels.compile import compiled_sums
 
 
@@ -62,7 +62,7 @@ def set_row_terms(
 
 @compiled_sums
 def set_weighted_sums(
-    first: int, last: int, starts: Indices, order: Indices, other: Indices, slopes: Floats, U: Floats, dV: Floats
+    first: int, last: int, starts: Indices, order: IntArray, other: Indices, slopes: Floats, U: Floats, dV: Floats
 ) -> None:
     """dV_j = sum of slopes_x u_i over the cells x = (i, j) of a column, listed by ``order``."""
     width = U.shape[1]
@@ -106,7 +106,7 @@ def set_row_terms_reference(
 
 
 def set_weighted_sums_reference(
-    first: int, last: int, starts: Indices, order: Indices, other: Indices, slopes: Floats, U: Floats, dV: Floats
+    first: int, last: int, starts: Indices, order: IntArray, other: Indices, slopes: Floats, U: Floats, dV: Floats
 ) -> None:
     """The readable twin of :func:`set_weighted_sums`."""
     for j in range(first, last):

@@ -60,7 +60,7 @@ class CountVariance:
 
 
 def _draws(groups: Groups, counts: NDArray[np.int64]) -> Array:
-    return np.append(np.add.reduceat(counts[groups.order], groups.starts[:-1]), 0).astype(np.float64)
+    return np.append(np.add.reduceat(groups.take(counts), groups.starts[:-1]), 0).astype(np.float64)
 
 
 @storable

@@ -122,6 +122,6 @@ def _hidden(cross_fit: CrossFit, fold: int) -> tuple[NDArray[np.int64], tuple[Ar
 
 def _mean_over(lines: Groups, losses: Array) -> float:
     """The mean over lines of the mean loss of each, and one standard error more."""
-    means = np.add.reduceat(losses[lines.order], lines.starts[:-1]) / lines.sizes
+    means = np.add.reduceat(lines.take(losses), lines.starts[:-1]) / lines.sizes
     error = means.std(ddof=1) / np.sqrt(len(means)) if len(means) > 1 else 0.0
     return float(means.mean() + error)

@@ -233,9 +233,9 @@ class _Lines:
     @classmethod
     def of(cls, contrast: Contrast, lines: Indices, others: Indices) -> _Lines:
         groups = Groups.of(lines)
-        found, rates, base = (table[groups.order] for table in (contrast.found, contrast.rates, contrast.base))
+        found, rates, base = (groups.take(table) for table in (contrast.found, contrast.rates, contrast.base))
         shares = contrast.looked_at, contrast.share
-        return cls(groups, lines[groups.order], others[groups.order], found, rates, base, shares)
+        return cls(groups, groups.take(lines), groups.take(others), found, rates, base, shares)
 
     def newton(self, own: Array, fixed: Array, penalty: float) -> Array:
         """One Newton step for (bias, factors) of every line, those of the others fixed; 0 for lines without cells."""

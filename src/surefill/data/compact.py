@@ -1,0 +1,62 @@
+"""Arrays with an item for each cell, kept small where there are many cells, and exact: nothing is ever rounded."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from surefill.arrays import Floats, read_only
+
+COMPACT_CELLS = 1 << 19
+"""Cells from which on values are kept in single precision, where that holds each exactly: two megabytes of them,
+about a cache's size, from where on time and memory go by bytes."""
+
+PIECE = 1 << 20
+"""Items converted at a time: eight megabytes in double precision."""
+
+
+def exact_floats(values: NDArray[Any]) -> Floats:
+    """The numbers in an array of our own: float32 where there are many and each is exactly one, else float64.
+
+    >>> exact_floats(np.array([0.5, 0.1])).dtype
+    dtype('float64')
+    >>> exact_floats(np.full(COMPACT_CELLS, 0.5)).dtype, exact_floats(np.full(COMPACT_CELLS, 0.1)).dtype
+    (dtype('float32'), dtype('float64'))
+    """
+    if values.ndim == 1 and len(values) >= COMPACT_CELLS:
+        small = np.empty(len(values), dtype=np.float32)
+        for first in range(0, len(values), PIECE):
+            piece = np.asarray(values[first : first + PIECE], dtype=np.float64)
+            with np.errstate(over="ignore", invalid="ignore"):
+                small[first : first + PIECE] = piece
+            if not np.array_equal(small[first : first + PIECE], piece, equal_nan=True):
+                return np.array(values, dtype=np.float64)
+        return small
+    return np.array(values, dtype=np.float64)
+
+
+def constant(value: float, length: int, dtype: type[Any]) -> NDArray[Any]:
+    """``length`` times the same item, held once.
+
+    >>> constant(1, 10**12, np.int64).strides
+    (0,)
+    """
+    return read_only(np.broadcast_to(np.array(value, dtype=dtype), (length,)))
+
+
+def is_constant(array: NDArray[Any]) -> bool:
+    """Whether an array holds one item for all."""
+    return array.strides == (0,)
+
+
+def squeezed(array: NDArray[Any], value: float) -> NDArray[Any]:
+    """The array, or one item for all where each is ``value``."""
+    same = len(array) > 0 and array[0] == value and (is_constant(array) or bool((array == value).all()))
+    return constant(value, len(array), array.dtype.type) if same else array
+
+
+def taken(array: NDArray[Any], which: NDArray[Any], length: int) -> NDArray[Any]:
+    """``array[which]``, of which there are ``length``; still one item where there is one for all."""
+    return constant(array[0], length, array.dtype.type) if is_constant(array) and len(array) else array[which]
