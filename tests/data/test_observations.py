@@ -3,7 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from surefill.data import Groups, Observations, UnitMap, split_entries, split_folds, split_rows
+from surefill.data import COMPACT_CELLS, Groups, Observations, UnitMap, split_entries, split_folds, split_rows
+from surefill.data.groups import compact_positions
 from surefill.datasets import make_low_rank
 from surefill.errors import InputError
 
@@ -263,3 +264,41 @@ def test_cells_of_whole_rows_are_found_as_one_by_one():
     nothing = Observations([0], [1], [2.0], (3, 4)).find_in_rows(np.array([1, 2]))
     assert nothing.shape == (2, 4)
     assert (nothing == -1).all()
+
+
+def test_many_cells_take_twelve_bytes_each_and_nothing_is_rounded():
+    rng = np.random.default_rng(0)
+    cells = rng.choice(1000 * 1000, COMPACT_CELLS, replace=False)
+    stars = rng.integers(1, 11, COMPACT_CELLS) / 2
+    seen = Observations(cells // 1000, cells % 1000, stars, (1000, 1000), (0.5, 5))
+    arrays = seen.rows, seen.cols, seen.values, seen.counts, seen.scatter
+    assert sum(array.itemsize * len(array) for array in arrays if array.strides != (0,)) == 12 * len(seen)
+    np.testing.assert_array_equal(seen.values, stars)
+    assert seen.variance == pytest.approx(np.var(stars), rel=1e-12)
+    part = seen.select(cells % 2 == 0)
+    assert part.counts.strides == part.scatter.strides == (0,)
+    assert part.n_draws == len(part)
+    fractions = Observations(cells // 1000, cells % 1000, stars / 3)
+    np.testing.assert_array_equal(fractions.values, stars / 3)
+
+
+def test_cells_that_come_row_by_row_need_no_order():
+    seen = Observations([0, 0, 2, 2], [1, 3, 0, 2], [1.0, 2.0, 3.0, 4.0])
+    assert seen.by_row.in_order
+    assert seen.by_row.take(seen.values) is seen.values
+    assert seen.by_row.order.tolist() == [0, 1, 2, 3]
+    assert seen.by_col.take(seen.values).tolist() == [3.0, 1.0, 4.0, 2.0]
+    assert seen.find([2, 0, 1], [2, 0, 1]).tolist() == [3, -1, -1]
+
+
+def test_positions_are_the_indices_themselves_where_no_row_is_missing():
+    indices = np.array([2, 0, 1], dtype=np.int32)
+    assert compact_positions(np.arange(3), indices) is indices
+    assert compact_positions(np.array([0, 2]), indices).tolist() == [1, 0, -1]
+
+
+def test_repeats_far_apart_in_a_wide_matrix_are_merged_too():
+    far = 2**31
+    seen = Observations([5, far, 5], [far, 0, far], [1.0, 2.0, 3.0])
+    assert (seen.values.tolist(), seen.counts.tolist()) == ([2.0, 2.0], [2, 1])
+    assert seen.find([far, 5], [0, 0]).tolist() == [1, -1]

@@ -47,7 +47,7 @@ class Effects:
         b, c = np.zeros(len(observations.by_row) + 1), np.zeros(len(observations.by_col) + 1)
         if centre == "none":
             return cls(zero, b, c)
-        y = observations.values if values is None else values
+        y = observations.values.astype(np.float64) if values is None else values
         offset = float(np.average(y, weights=observations.counts))
         return cls(offset, b, c) if centre == "mean" else cls(offset, *_additive(observations, y - offset))
 

@@ -286,13 +286,14 @@ class ExternalCompletion:
 
         features = CellFeatures(self.features, observations.shape)
         model, X = clone(self.source), features(observations.rows, observations.cols)
+        values = observations.values.astype(np.float64)
         try:
-            model.fit(X, observations.values, sample_weight=observations.counts.astype(np.float64))
+            model.fit(X, values, sample_weight=observations.counts.astype(np.float64))
         except TypeError:
             if (observations.counts > 1).any():
                 raise InputError(
                     f"ExternalCompletion: {type(model).__name__} takes no sample_weight, "
                     "and some cells were drawn more than once."
                 ) from None
-            model.fit(X, observations.values)
+            model.fit(X, values)
         return lambda rows, cols: model.predict(features(rows, cols))

@@ -67,7 +67,7 @@ class LowRankCompletion(StoredProduct):
         """
         if observations.shape[1] != self.shape[1]:
             raise InputError(f"new rows must have {self.shape[1]} columns; got {observations.shape[1]}.")
-        rows = GroupedRegression.of_rows(observations, self.col_ids, observations.values - self.offset)
+        rows = GroupedRegression.of_rows(observations, self.col_ids, self._centred(observations))
         solution = self._regressed(rows, self.col_solution)
         return replace(self, shape=observations.shape, row_ids=rows.groups.ids, row_solution=solution)
 
@@ -75,9 +75,12 @@ class LowRankCompletion(StoredProduct):
         """The completion of other columns, seen at ``observations``, the rows as learnt."""
         if observations.shape[0] != self.shape[0]:
             raise InputError(f"new columns must have {self.shape[0]} rows; got {observations.shape[0]}.")
-        cols = GroupedRegression.of_cols(observations, self.row_ids, observations.values - self.offset)
+        cols = GroupedRegression.of_cols(observations, self.row_ids, self._centred(observations))
         solution = self._regressed(cols, self.row_solution)
         return replace(self, shape=observations.shape, col_ids=cols.groups.ids, col_solution=solution)
+
+    def _centred(self, observations: Observations) -> Array:
+        return np.subtract(observations.values, self.offset, dtype=np.float64)
 
     def _regressed(self, regression: GroupedRegression, fixed: Array) -> Array:
         """(effect, factors) of each group by ridge regression on the others' factors, and a last row of zeros."""

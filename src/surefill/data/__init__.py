@@ -1,6 +1,7 @@
 """What was observed: the sample, its groups by row and column, its units, and ways to hold a part of it out."""
 
 from surefill.data.bounds import BoundsSource
+from surefill.data.compact import COMPACT_CELLS
 from surefill.data.entries import Entries
 from surefill.data.groups import Groups
 from surefill.data.observations import Observations
@@ -8,6 +9,7 @@ from surefill.data.splits import split_entries, split_folds, split_rows, split_t
 from surefill.data.units import UnitMap
 
 __all__ = [
+    "COMPACT_CELLS",
     "BoundsSource",
     "Entries",
     "Groups",

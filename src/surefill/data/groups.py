@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from surefill.arrays import IntArray, read_only
+from surefill.data.compact import PIECE
 from surefill.kernels.counting_sort import count_keys, gather, place_keys
 
 LONGEST_TABLE = 4
@@ -110,6 +111,16 @@ class Groups:
 def index_type_for(size: int) -> type[Any]:
     """The smallest type of index that counts up to ``size``."""
     return np.int32 if size <= np.iinfo(np.int32).max else np.int64
+
+
+def compact_positions(ids: IntArray, indices: IntArray) -> IntArray:
+    """:func:`locate` in no more bytes than the indices have: themselves, not a copy, where ``ids`` are 0, 1, 2, ..."""
+    if len(ids) and ids[0] == 0 and ids[-1] == len(ids) - 1 and indices.min() >= 0 and indices.max() < len(ids):
+        return indices
+    position: NDArray[Any] = np.empty(len(indices), dtype=indices.dtype)
+    for first in range(0, len(indices), PIECE):
+        position[first : first + PIECE] = locate(ids, indices[first : first + PIECE])
+    return position
 
 
 def locate(ids: IntArray, indices: IntArray) -> NDArray[np.int64]:

@@ -65,7 +65,7 @@ def _entries_of_rows(observations: Observations) -> list[tuple[int, bytes]]:
         entries = groups.order[groups.starts[g] : groups.starts[g + 1]]
         cols = observations.cols[entries].astype(np.int64)
         order = np.argsort(cols)
-        found.append((row, cols[order].tobytes() + observations.values[entries][order].tobytes()))
+        found.append((row, cols[order].tobytes() + observations.values[entries][order].astype(np.float64).tobytes()))
     return found
 
 
