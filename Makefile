@@ -80,7 +80,7 @@ bench-risk: setup $(SMURFF)/.ready  ## which predictions to trust, next to peers
 
 lock:  ## pin anew everything that setup installs
 	$(PYTHON) -m venv build/lock
-	build/lock/bin/python -m pip --disable-pip-version-check --quiet install -e '.[conic,io,report,graphs,docs,dev]'
+	build/lock/bin/python -m pip --disable-pip-version-check --quiet install -e '.[conic,io,report,graphs,serve,postgres,docs,dev]'
 	build/lock/bin/python -m pip --disable-pip-version-check freeze --exclude-editable > requirements.lock
 	rm -rf build/lock
 

@@ -21,8 +21,9 @@ from sphinx.util.docutils import SphinxDirective
 import surefill
 
 MODULES = (
-    "active", "completion", "confidence", "coverage", "data", "datasets", "errors", "estimators", "guarantee", "io",
-    "jobs", "loop", "losses", "metrics", "online", "report", "risk", "spaces", "stream", "testing", "theory", "waiting",
+    "active", "client", "completion", "confidence", "coverage", "data", "datasets", "errors", "estimators", "guarantee",
+    "io", "jobs", "loop", "losses", "metrics", "online", "report", "risk", "service", "spaces", "stream", "testing",
+    "theory", "waiting",
 )  # fmt: skip
 
 

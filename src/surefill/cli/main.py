@@ -16,6 +16,7 @@ from surefill.cli.predict import predict
 from surefill.cli.progress import NOTHING_WRITTEN
 from surefill.cli.recommend import recommend
 from surefill.cli.reproduce import reproduce
+from surefill.cli.serve import serve
 from surefill.cli.stream import stream
 from surefill.cli.suggest import suggest
 from surefill.cli.update import update
@@ -37,6 +38,7 @@ def commands() -> None:
       surefill recommend model.surefill --row 42 -n 10
       surefill update model.surefill new.csv -o newer.surefill
       surefill suggest model.surefill -n 20
+      surefill serve --model model.surefill
       surefill complete --help
       surefill stream --help
       surefill reproduce --help
@@ -49,6 +51,7 @@ commands.add_command(evaluate)
 commands.add_command(predict)
 commands.add_command(recommend)
 commands.add_command(reproduce)
+commands.add_command(serve)
 commands.add_command(stream)
 commands.add_command(suggest)
 commands.add_command(update)
