@@ -102,10 +102,11 @@ def bound(obs, mean, rows, cols, noise):
         total += of_noise_precision(q.noise_precision, np.bincount(own, obs.counts))
         seen = np.zeros((len(q.ids), len(q.implicit) - 1))
         seen[own, across] = 1.0
-        away = q.mean[:-1] - seen / np.sqrt(seen.sum(axis=1, keepdims=True)) @ q.implicit[:-1]
+        away = q.mean[:-1] - q.intercept - seen / np.sqrt(seen.sum(axis=1, keepdims=True)) @ q.implicit[:-1]
+        prior = np.vstack([q.implicit[:-1] - q.implicit[-1], q.implicit[-1], q.intercept])
         L = q.precision
         total += (len(q.ids) + 1) * np.linalg.slogdet(L)[1] / 2 - 0.1 * np.trace(L) / 2
-        total -= np.einsum("ga,ab,gb->", away, L, away) / 2 + 3 * np.einsum("ha,ab,hb->", q.implicit, L, q.implicit) / 2
+        total -= np.einsum("ga,ab,gb->", away, L, away) / 2 + 3 * np.einsum("ha,ab,hb->", prior, L, prior) / 2
         total += np.sum(np.log(q.variance[:-1]) - q.variance[:-1] * np.diag(L)) / 2
     return total
 
@@ -168,11 +169,11 @@ def test_everything_is_optimal_when_converged(repeated):
             return bound(repeated, done.mean, both["rows"], both["cols"], done.noise)
 
         last = np.zeros(own.mean.shape[1])
-        for changed in (
-            lambda mean, of=of, last=last: of(mean=np.vstack([mean, last])),
-            lambda implicit, of=of, last=last: of(implicit=np.vstack([implicit, last])),
+        for changed, point in (
+            (lambda mean, of=of, last=last: of(mean=np.vstack([mean, last])), own.mean[:-1]),
+            (lambda implicit, of=of: of(implicit=implicit), own.implicit),
+            (lambda intercept, of=of: of(intercept=intercept), own.intercept),
         ):
-            point = own.mean[:-1] if changed.__code__.co_varnames[0] == "mean" else own.implicit[:-1]
             assert max(map(abs, slopes(changed, point))) < 1e-3
         symmetric = max(map(abs, slopes(lambda L, of=of: of(precision=(L + L.T) / 2), own.precision)))
         assert symmetric < 1e-3
@@ -180,17 +181,20 @@ def test_everything_is_optimal_when_converged(repeated):
     assert noises[1] == max(noises)
 
 
-def test_implicit_factors_converge_to_their_ridge_regression(repeated, monkeypatch):
+def test_prior_means_converge_to_their_ridge_regression(repeated, monkeypatch):
     monkeypatch.setattr("surefill.completion.bayes.variational.IMPLICIT_STEPS", 12)
     solver = VariationalSolver.of(repeated, 2, 1e-3, 0)
     rows, (row_regression, col_regression) = solver.init().rows, (solver.rows, solver.cols)
     B = np.zeros((len(rows.ids), len(rows.implicit) - 1))
     B[np.searchsorted(rows.ids, repeated.rows), np.searchsorted(repeated.by_col.ids, repeated.cols)] = 1
-    B /= np.sqrt(B.sum(axis=1, keepdims=True))
-    implicit = np.linalg.solve(B.T @ B + 3 * np.eye(B.shape[1]), B.T @ rows.mean[:-1])
-    learnt = row_regression.with_learnt_prior(rows, col_regression)
-    np.testing.assert_allclose(learnt.implicit[:-1], implicit, atol=1e-9)
-    assert not learnt.implicit[-1].any()
+    root_sizes = np.sqrt(B.sum(axis=1, keepdims=True))
+    B = np.hstack([B / root_sizes, root_sizes, np.ones_like(root_sizes)])
+    *away, common, intercept = np.linalg.solve(B.T @ B + 3 * np.eye(B.shape[1]), B.T @ rows.mean[:-1])
+    learnt = rows
+    for _ in range(100):
+        learnt = row_regression.with_learnt_prior(learnt, col_regression)
+    np.testing.assert_allclose(learnt.implicit, [*(np.array(away) + common), common], atol=1e-9)
+    np.testing.assert_allclose(learnt.intercept, intercept, atol=1e-9)
 
 
 @pytest.fixture(scope="module")

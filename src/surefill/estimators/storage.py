@@ -10,7 +10,7 @@ from surefill.estimators.partial_completer import PartialCompleter
 from surefill.estimators.result import PartialCompletion
 from surefill.io.archive import read_archive, write_archive
 
-FORMAT, VERSION = "surefill model", 9
+FORMAT, VERSION = "surefill model", 10
 """Name and version of the file; a change of what is stored raises the version."""
 
 PARAMETERS = (

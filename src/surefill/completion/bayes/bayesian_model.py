@@ -44,17 +44,17 @@ LEAST_GAIN = 0.004
 class BayesianFactorModel:
     """y_t ~ N(mean + b_i + c_j + p_i . q_j, noise / (s_i t_j)) at (i, j); x_i = (b_i, p_i), z_j = (c_j, q_j):
 
-        x_i ~ N(sum_{j seen in row i} g_j / sqrt(n_i), L^-1),    g_j ~ N(0, (3 L)^-1),  s_i ~ Gamma(k/2, rate k/2)
-        z_j ~ N(sum_{i seen in column j} h_i / sqrt(n_j), K^-1), h_i ~ N(0, (3 K)^-1),  t_j likewise
+        x_i ~ N(a + sum_{j seen in row i} g_j / sqrt(n_i), L^-1),  g_j ~ N(g_0, (3 L)^-1),  a, g_0 ~ N(0, (3 L)^-1)
+        z_j ~ N(b + sum_{i seen in column j} h_i / sqrt(n_j), K^-1) likewise;  s_i ~ Gamma(k/2, rate k/2), t_j likewise
 
     on values mapped to [-1, 1]. The posterior is approximated by independent normals, q(x_i) = N(., diag), q(z_j)
-    likewise, and gammas for s_i and t_j; noise, L, K, g, h and k are learnt with it, all by raising one lower bound on
-    the evidence, which never falls: nothing is searched and no cell is held out. The bound may have several local
-    maxima, so that two starts are given a few sweeps each and the better one goes on. g and h, implicit factors, say
-    that *which* cells a row was seen at tells something about the row before any value does; s and t, noise precisions,
-    that some rows and columns are less noisy than others, and are learnt from more. One sweep costs 2 nnz rank^2
-    multiply-adds, as one of :class:`FactorModel` does, and O((m + n) rank) memory beside the observations; the result's
-    variances take one pass more and O((m + n) rank^2), once they are asked for.
+    likewise, and gammas for s_i and t_j; noise, L, K, a, b, g, h and k are learnt with it, all by raising one lower
+    bound on the evidence, which never falls: nothing is searched and no cell is held out. The bound may have several
+    local maxima, so that two starts are given a few sweeps each and the better one goes on. g and h, implicit factors,
+    say that *which* cells a row was seen at tells something about the row before any value does, and by g_0 *how many*;
+    s and t, noise precisions, that some rows and columns are less noisy than others, and are learnt from more. One
+    sweep costs 2 nnz rank^2 multiply-adds, as one of :class:`FactorModel` does, and O((m + n) rank) memory beside the
+    observations; the result's variances take one pass more and O((m + n) rank^2), once they are asked for.
 
     More than ten factors are grown: ten are fitted, and the posterior goes on, a few sweeps each time, with twice as
     many, the new ones small and random. That is faster than to start with all of them, and at least as accurate

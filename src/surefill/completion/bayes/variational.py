@@ -61,38 +61,43 @@ TINY = float(np.finfo(float).tiny)
 class FactorPosterior:
     """q(x_g) = N(mean_g, diag(variance_g)) of each group g, and the prior x_g ~ N(m_g, precision^-1), where
 
-        m_g = sum of implicit_h over the n_g rows (or columns) h that g was seen at / sqrt(n_g):
+        m_g = intercept + sum of implicit_h over the n_g rows (or columns) h that g was seen at / sqrt(n_g):
 
     which cells were seen says something about a row before any value does (the implicit factors of SVD++ and of
-    constrained probabilistic matrix factorisation). ``mean`` and ``variance`` have a line for each of ``ids`` and a
-    last one for groups without entries; ``implicit`` has a line for each h and a last one. ``noise_precision`` is the
-    posterior of the groups' noise precisions.
+    constrained probabilistic matrix factorisation), and so does how many: implicit_h ~ N(g_0, .), so that m_g has a
+    part sqrt(n_g) g_0. ``mean`` and ``variance`` have a line for each of ``ids`` and a last one for groups without
+    entries, of mean 0: how many entries they will have is not known. ``implicit`` has a line for each h and a last one
+    for those unknown, g_0. ``noise_precision`` is the posterior of the groups' noise precisions.
     """
 
     ids: IntArray
     mean: Array
     variance: Array
     precision: Array
+    intercept: Array
     implicit: Array
     noise_precision: NoisePrecision
 
     def __post_init__(self) -> None:
         tables, width = (self.mean, self.variance), self.mean.shape[1]
         fits = all(table.shape == (len(self.ids) + 1, width) for table in tables) and self.implicit.shape[1] == width
-        fits = fits and self.precision.shape == (width, width) and not (np.diff(self.ids) <= 0).any()
+        fits = fits and self.precision.shape == (width, width) and self.intercept.shape == (width,)
+        fits = fits and not (np.diff(self.ids) <= 0).any()
         fits = fits and len(self.noise_precision.draws) == len(self.mean)
-        if not fits or not all(np.isfinite(table).all() for table in (*tables, self.precision, self.implicit)):
+        tables = *tables, self.precision, self.intercept, self.implicit
+        if not fits or not all(np.isfinite(table).all() for table in tables):
             raise InputError("the rows of a factor completion need sorted ids and finite tables of matching sizes.")
 
     @classmethod
     def start(cls, regression: VariationalRegression, rank: int, n_other: int, rng: np.random.Generator) -> Self:
-        """Small random factors, no biases, no implicit factors, equal noise."""
+        """Small random factors around a small random centre, no biases, no implicit factors, equal noise."""
         ids, width = regression.groups.ids, rank + 1
         mean = np.zeros((len(ids) + 1, width))
         mean[:-1, 1:] = rng.normal(0, START_SPREAD, (len(ids), rank))
+        intercept = np.append(0.0, rng.normal(0, START_SPREAD, rank))
         variance, precision = np.full_like(mean, PRIOR_VARIANCE / 10), START_PRECISION * np.eye(width)
         no_implicit, noise_precision = np.zeros((n_other + 1, width)), NoisePrecision.unknown(regression.draws)
-        return cls(ids, mean, variance, precision, no_implicit, noise_precision)
+        return cls(ids, mean, variance, precision, intercept, no_implicit, noise_precision)
 
     def widened(self, n_new: int, rng: np.random.Generator) -> Self:
         """The same with ``n_new`` small random factors more, as :meth:`start` has them."""
@@ -105,6 +110,7 @@ class FactorPosterior:
             mean=np.hstack([self.mean, mean]),
             variance=np.hstack([self.variance, np.full((size, n_new), PRIOR_VARIANCE / 10)]),
             precision=precision,
+            intercept=np.append(self.intercept, rng.normal(0, START_SPREAD, n_new)),
             implicit=np.hstack([self.implicit, np.zeros((len(self.implicit), n_new))]),
         )
 
@@ -132,7 +138,7 @@ class FactorPosterior:
         )
 
     def with_implicit_reindexed(self, ids: IntArray, new_ids: IntArray) -> Self:
-        """The implicit factors of ``ids`` put in the order of ``new_ids``, 0 for those unknown."""
+        """The implicit factors of ``ids`` put in the order of ``new_ids``, g_0 for those unknown."""
         return replace(self, implicit=reindexed(ids, self.implicit, new_ids))
 
 
@@ -174,7 +180,7 @@ class VariationalRegression(GroupedRegression):
     ) -> PosteriorUpdate:
         """The best posterior of the groups under ``prior``, given the others' ``fixed`` and the noise precisions."""
         weighted = self._weighted(noise_precision.mean, fixed)
-        P, prior_means = noise * prior.precision, self.prior_means(prior.implicit)
+        P, prior_means = noise * prior.precision, self.prior_means(prior)
         spread, squares, of_biases = weighted._moments(fixed)
         pull = prior_means @ P
         solution, value = weighted.regress(fixed.mean, spread, P, pull)
@@ -185,7 +191,13 @@ class VariationalRegression(GroupedRegression):
         error = value - np.sum(x * (x @ P - 2 * pull)) + of_biases + np.sum(variance[:-1] * squares)
         error += np.dot(weighted.weight / self.weight, self._within)
         posterior = FactorPosterior(
-            self.groups.ids, solution, variance, prior.precision, prior.implicit, noise_precision
+            self.groups.ids,
+            solution,
+            variance,
+            prior.precision,
+            prior.intercept,
+            prior.implicit,
+            noise_precision,
         )
         return PosteriorUpdate(posterior, float(error), self._bound(posterior, prior_means) + noise_precision.bound)
 
@@ -235,14 +247,17 @@ class VariationalRegression(GroupedRegression):
         spread[:, 0] = 0.0  # the first feature is the constant 1; the others' biases are in the target
         return spread, squares + spread, of_biases
 
-    def prior_means(self, implicit: Array) -> Array:
+    def prior_means(self, prior: FactorPosterior) -> Array:
         """m_g of each group."""
+        return prior.intercept + self._implicit_means(prior.implicit)
+
+    def _implicit_means(self, implicit: Array) -> Array:
+        """sum of implicit_h over the h that a group was seen at / sqrt(n_g)."""
         return self.totals(implicit, self._ones) / self._root_sizes
 
     def with_learnt_prior(self, posterior: FactorPosterior, across: VariationalRegression) -> FactorPosterior:
-        """``posterior`` with better implicit factors and the best precision; ``across`` regresses the others."""
-        implicit, prior_means = self._fitted_implicit(posterior, across)
-        refitted = replace(posterior, implicit=implicit)
+        """``posterior`` with better prior means and the best precision; ``across`` regresses the others."""
+        refitted, prior_means = self._fitted_prior_means(posterior, across)
         covariance = self._scatter(refitted, prior_means) / (len(self.groups) + 1)
         return replace(refitted, precision=np.asarray(np.linalg.inv(covariance), dtype=np.float64))
 
@@ -253,21 +268,40 @@ class VariationalRegression(GroupedRegression):
         return float(fit + np.log(posterior.variance[:-1]).sum()) / 2
 
     def _scatter(self, posterior: FactorPosterior, prior_means: Array) -> Array:
-        """E sum_g (x_g - m_g)(x_g - m_g)' + 3 sum_h implicit_h implicit_h', and one pseudo-group's variance."""
-        away, implicit = posterior.mean[:-1] - prior_means, posterior.implicit
-        own = np.diag(posterior.variance[:-1].sum(axis=0) + PRIOR_VARIANCE)
-        return np.asarray(away.T @ away + IMPLICIT_PENALTY * implicit.T @ implicit + own)
+        """E sum_g (x_g - m_g)(x_g - m_g)' + 3 (sum_h d_h d_h' + g_0 g_0' + a a'), and one pseudo-group's variance.
 
-    def _fitted_implicit(self, posterior: FactorPosterior, across: VariationalRegression) -> tuple[Array, Array]:
-        """A few steps of conjugate gradients on sum_g |x_g - m_g|^2 + 3 sum_h |implicit_h|^2, one system per factor.
-
-        From the implicit factors as they were; gives the new ones and their m_g.
+        d_h = implicit_h - g_0, and a is the intercept.
         """
-        implicit, m = posterior.implicit, self.prior_means(posterior.implicit)
-        r = self._transposed_prior_means(posterior.mean[:-1] - m, across) - IMPLICIT_PENALTY * implicit
+        away, common = posterior.mean[:-1] - prior_means, posterior.implicit[-1]
+        prior = np.vstack([posterior.implicit[:-1] - common, common, posterior.intercept])
+        own = np.diag(posterior.variance[:-1].sum(axis=0) + PRIOR_VARIANCE)
+        return np.asarray(away.T @ away + IMPLICIT_PENALTY * prior.T @ prior + own)
+
+    def _fitted_prior_means(
+        self, posterior: FactorPosterior, across: VariationalRegression
+    ) -> tuple[FactorPosterior, Array]:
+        """Lower sum_g |x_g - m_g|^2 + 3 (sum_h |d_h|^2 + |g_0|^2 + |a|^2): the best a and g_0, then better d_h.
+
+        From the implicit factors as they were; gives the new prior and its m_g.
+        """
+        x, d = posterior.mean[:-1], posterior.implicit - posterior.implicit[-1]
+        by_size = np.column_stack([np.ones(len(self.groups)), self._root_sizes])
+        gram = by_size.T @ by_size + IMPLICIT_PENALTY * np.eye(2)
+        intercept, common = np.linalg.solve(gram, by_size.T @ (x - self._implicit_means(d)))
+        of_size = intercept + self._root_sizes * common
+        d, m = self._fitted_implicit(x - of_size, d, across)
+        return replace(posterior, intercept=intercept, implicit=d + common), m + of_size
+
+    def _fitted_implicit(self, target: Array, implicit: Array, across: VariationalRegression) -> tuple[Array, Array]:
+        """A few steps of conjugate gradients on sum_g |target_g - m_g|^2 + 3 sum_h |implicit_h|^2, a system per factor.
+
+        From ``implicit``; gives the new ones and their m_g.
+        """
+        m = self._implicit_means(implicit)
+        r = self._transposed_prior_means(target - m, across) - IMPLICIT_PENALTY * implicit
         d, rr = r, np.sum(r * r, axis=0)
         for _ in range(IMPLICIT_STEPS):
-            Bd = self.prior_means(d)
+            Bd = self._implicit_means(d)
             Ad = self._transposed_prior_means(Bd, across) + IMPLICIT_PENALTY * d
             step = rr / np.maximum(np.sum(d * Ad, axis=0), TINY)
             implicit, m, r = implicit + step * d, m + step * Bd, r - step * Ad
@@ -276,7 +310,7 @@ class VariationalRegression(GroupedRegression):
         return implicit, m
 
     def _transposed_prior_means(self, table: Array, across: VariationalRegression) -> Array:
-        """The transpose of :meth:`prior_means`, from these groups to the others."""
+        """The transpose of :meth:`_implicit_means`, from these groups to the others."""
         zeros = np.zeros(table.shape[1])
         return np.vstack([across.totals(np.vstack([table / self._root_sizes, zeros]), across._ones), zeros])
 
