@@ -84,8 +84,8 @@ class FactorPosterior:
         fits = fits and self.precision.shape == (width, width) and self.intercept.shape == (width,)
         fits = fits and not (np.diff(self.ids) <= 0).any()
         fits = fits and len(self.noise_precision.draws) == len(self.mean)
-        tables = *tables, self.precision, self.intercept, self.implicit
-        if not fits or not all(np.isfinite(table).all() for table in tables):
+        learnt = self.precision, self.intercept, self.implicit
+        if not fits or not all(np.isfinite(table).all() for table in (*tables, *learnt)):
             raise InputError("the rows of a factor completion need sorted ids and finite tables of matching sizes.")
 
     @classmethod
