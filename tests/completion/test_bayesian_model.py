@@ -11,8 +11,7 @@ from scipy.special import digamma, gammaln
 from surefill.completion import BayesianFactorModel, Completion, CompletionAlgorithm
 from surefill.completion.bayes.bayesian_model import VariationalSolver
 from surefill.completion.bayes.noise_precision import NoisePrecision
-from surefill.completion.bayes.variational import LEAST_NOISE
-from surefill.completion.grouped_regression import GroupedRegression
+from surefill.completion.bayes.variational import LEAST_NOISE, VariationalRegression
 from surefill.confidence import PosteriorVariance
 from surefill.data import Observations, split_rows
 from surefill.datasets import load_movielens, make_blocks, make_low_rank
@@ -94,7 +93,7 @@ def bound(obs, mean, rows, cols, noise):
     fitted = mean + x[:, 0] + y[:, 0] + (x[:, 1:] * y[:, 1:]).sum(axis=1)
     spread = s[:, 0] + r[:, 0]
     spread = spread + (x**2 * r + y**2 * s + s * r)[:, 1:].sum(axis=1)
-    error = obs.counts * ((obs.unit.to_unit(obs.values) - fitted) ** 2 + spread + LEAST_NOISE)
+    error = obs.counts * ((obs.unit.to_unit(obs.values) - fitted) ** 2 + spread + LEAST_NOISE[np.float64])
     error += obs.unit.squared_error_to_unit(obs.scatter)
     error *= rows.noise_precision.mean[i] * cols.noise_precision.mean[j]
     total = -(error.sum() / noise + obs.n_draws * np.log(noise)) / 2
@@ -190,9 +189,10 @@ def test_prior_means_converge_to_their_ridge_regression(repeated, monkeypatch):
     root_sizes = np.sqrt(B.sum(axis=1, keepdims=True))
     B = np.hstack([B / root_sizes, root_sizes, np.ones_like(root_sizes)])
     *away, common, intercept = np.linalg.solve(B.T @ B + 3 * np.eye(B.shape[1]), B.T @ rows.mean[:-1])
-    learnt = rows
+    learnt, prior_means = rows, row_regression.prior_means(rows)
     for _ in range(100):
-        learnt = row_regression.with_learnt_prior(learnt, col_regression)
+        learnt, prior_means = row_regression.with_learnt_prior(learnt, prior_means, col_regression)
+    np.testing.assert_allclose(prior_means, row_regression.prior_means(learnt), atol=1e-9)
     np.testing.assert_allclose(learnt.implicit, [*(np.array(away) + common), common], atol=1e-9)
     np.testing.assert_allclose(learnt.intercept, intercept, atol=1e-9)
 
@@ -313,13 +313,13 @@ def test_the_variance_by_hand(fitted):
 @pytest.fixture
 def passes(monkeypatch):
     """One item for every pass over the observations that computes covariances."""
-    counted, inverses_of = [], GroupedRegression.inverses_of
+    counted, covariances = [], VariationalRegression.covariances
 
     def counting(self, *arguments):
         counted.append(len(self.groups))
-        return inverses_of(self, *arguments)
+        return covariances(self, *arguments)
 
-    monkeypatch.setattr(GroupedRegression, "inverses_of", counting)
+    monkeypatch.setattr(VariationalRegression, "covariances", counting)
     return counted
 
 

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from surefill.arrays import Array, IntArray
 from surefill.data import Groups, Observations
 from surefill.data.groups import locate
-from surefill.kernels.group_sums import sum_groups
 from surefill.kernels.least_squares import invert_groups, solve_groups
 from surefill.parallel import over_ranges
 
@@ -80,12 +79,6 @@ class GroupedRegression:
         self.over(invert_groups, self.weight, as_features(fixed), penalty, prior, inverse)
         inverse[-1] = np.linalg.inv(prior)
         return inverse
-
-    def totals(self, table: Array, weight: Array) -> Array:
-        """sum_t weight_t table[other_t] over the entries t of each group."""
-        total = np.empty((len(self.groups), table.shape[1]))
-        self.over(sum_groups, weight, table, total)
-        return total
 
 
 def as_features(solution: Array) -> Array:

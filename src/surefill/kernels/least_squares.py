@@ -73,7 +73,7 @@ def _add_prior(A: Array, penalty: Array, prior: Array) -> None:
 
 
 @compiled
-def _cholesky(A: Array) -> None:
+def cholesky(A: Array) -> None:
     """Replace the lower triangle of A by L with L L' = A."""
     for a in range(A.shape[0]):
         for d in range(a + 1):
@@ -84,7 +84,7 @@ def _cholesky(A: Array) -> None:
 
 
 @compiled
-def _substitute(L: Array, b: Array) -> None:
+def substitute(L: Array, b: Array) -> None:
     """Replace b by (L L')^-1 b."""
     k = len(b)
     for a in range(k):
@@ -126,9 +126,9 @@ def solve_groups(
         _add_prior(A, penalty[g], prior)
         for a in range(k):
             b[a] += pull[g, a]
-        _cholesky(A)
+        cholesky(A)
         right[:] = b
-        _substitute(A, b)
+        substitute(A, b)
         value[g] = 0.0
         for t in range(starts[g + 1] - starts[g]):
             value[g] += gathered[k, t] ** 2
@@ -178,10 +178,10 @@ def invert_groups(
         # No target is needed here: the weights stand in for it, and b is not used.
         _normal_equations(starts[g], starts[g + 1], other, weight, weight, features, gathered, A, unused)
         _add_prior(A, penalty[g], prior)
-        _cholesky(A)
+        cholesky(A)
         inverse[g] = np.eye(k)
         for a in range(k):
-            _substitute(A, inverse[g, a])
+            substitute(A, inverse[g, a])
 
 
 def invert_groups_reference(

@@ -211,10 +211,10 @@ class BayesianFactorCompletion(FactoredCompletion):
         )
 
     def _row_regression(self, observations: Observations) -> VariationalRegression:
-        return VariationalRegression.per_row(observations, self.cols.ids, self.residual(observations), self.unit)
+        return VariationalRegression.per_row(observations, self.cols.ids, self.mean, self.unit)
 
     def _col_regression(self, observations: Observations) -> VariationalRegression:
-        return VariationalRegression.per_col(observations, self.rows.ids, self.residual(observations), self.unit)
+        return VariationalRegression.per_col(observations, self.rows.ids, self.mean, self.unit)
 
 
 def row_covariances(completion: BayesianFactorCompletion, observations: Observations) -> Array:

@@ -8,7 +8,9 @@ from typing import Literal, Self
 
 import numpy as np
 
+from surefill.arrays import Array, Floats
 from surefill.completion.bayes.bayesian_completion import BayesianFactorCompletion
+from surefill.completion.bayes.noise_precision import NoisePrecision
 from surefill.completion.bayes.variational import LEAST_NOISE, FactorPosterior, VariationalRegression
 from surefill.data import Observations
 from surefill.data.splits import split_entries
@@ -194,11 +196,15 @@ def _completion(
 
 @dataclass(frozen=True, eq=False)
 class VariationalState:
-    """Both posteriors, the noise they were solved with, the expected squared error, the lower bound, and its gain."""
+    """Both posteriors and their prior means, the noise they were solved with, the expected squared errors of the rows'
+    entries and of all, each weighed by its noise precisions, the lower bound, and its gain."""
 
     rows: FactorPosterior
     cols: FactorPosterior
+    row_prior_means: Floats
+    col_prior_means: Floats
     noise: float
+    row_errors: Array
     error: float
     bound: float
     gain: float
@@ -229,11 +235,12 @@ class VariationalSolver:
         cls, observations: Observations, rank: int, tol: float, random_state: int, mean: float | None = None
     ) -> Self:
         """The solver for ``observations``; ``mean`` is that of the draws, on [-1, 1], unless given."""
-        obs, values = observations, observations.unit.to_unit(observations.values)
+        obs = observations
         if mean is None:
-            mean = float(np.average(values, weights=obs.counts))
-        rows = VariationalRegression.per_row(obs, obs.by_col.ids, values - mean, obs.unit)
-        cols = VariationalRegression.per_col(obs, obs.by_row.ids, values - mean, obs.unit)
+            total = np.einsum("t,t->", obs.values, obs.counts, dtype=np.float64)
+            mean = float(obs.unit.to_unit(total / obs.n_draws))
+        rows = VariationalRegression.per_row(obs, obs.by_col.ids, mean, obs.unit)
+        cols = VariationalRegression.per_col(obs, obs.by_row.ids, mean, obs.unit)
         return cls(obs, rows, cols, mean, rank, tol, random_state)
 
     def init(self) -> VariationalState:
@@ -243,49 +250,64 @@ class VariationalSolver:
         m, n, rng = len(self.rows.groups), len(self.cols.groups), np.random.default_rng(self.random_state)
         rank = min(self.rank, m, n)
         rows, cols = FactorPosterior.start(self.rows, rank, n, rng), FactorPosterior.start(self.cols, rank, m, rng)
-        variance = self.observations.unit.squared_error_to_unit(self.observations.variance)
-        return self._sweep(rows, cols, self.start_noise * float(variance) + LEAST_NOISE, -np.inf)
+        variance = float(self.observations.unit.squared_error_to_unit(self.observations.variance))
+        return self._first_sweep(rows, cols, self.start_noise * variance + LEAST_NOISE[self.rows.dtype])
 
     def widened(self, state: VariationalState, rank: int) -> VariationalState:
         """One sweep from ``state`` with random factors added up to ``rank``."""
         n_new, rng = rank + 1 - state.rows.mean.shape[1], np.random.default_rng([self.random_state, rank])
-        return self._sweep(state.rows.widened(n_new, rng), state.cols.widened(n_new, rng), state.noise, -np.inf)
+        return self._first_sweep(state.rows.widened(n_new, rng), state.cols.widened(n_new, rng), state.noise)
 
     def reindexed(self, rows: FactorPosterior, cols: FactorPosterior, noise: float) -> VariationalState:
         """One sweep from the posteriors of other observations, unknown rows and columns at their prior."""
         row_ids, col_ids = self.rows.groups.ids, self.cols.groups.ids
         known_rows = rows.reindexed(row_ids, self.rows.draws).with_implicit_reindexed(cols.ids, col_ids)
         known_cols = cols.reindexed(col_ids, self.cols.draws).with_implicit_reindexed(rows.ids, row_ids)
-        return self._sweep(known_rows, known_cols, noise, -np.inf)
+        return self._first_sweep(known_rows, known_cols, noise)
 
     def step(self, state: VariationalState) -> VariationalState:
-        """The prior and the noise given the factors, then all columns given the rows, then all rows."""
-        rows = self.rows.with_learnt_prior(state.rows, self.cols)
-        cols = self.cols.with_learnt_prior(state.cols, self.rows)
-        if self.equal_noise:
-            return self._sweep(rows, cols, state.error / self.observations.n_draws, state.bound)
-        return self._sweep(*self._update_noise(rows, cols, state.noise), state.bound)
+        """The priors, the rows' noise precisions and the noise given the factors, then all columns, then all rows."""
+        rows, row_means = self.rows.with_learnt_prior(state.rows, state.row_prior_means, self.cols)
+        cols, col_means = self.cols.with_learnt_prior(state.cols, state.col_prior_means, self.rows)
+        if not self.equal_noise:
+            rows = replace(rows, noise_precision=_relearnt(rows.noise_precision, state.row_errors / state.noise))
+        noise = float(rows.noise_precision.mean[:-1] @ state.row_errors) / self.observations.n_draws
+        return self._sweep(rows, cols, row_means, col_means, noise, state.bound)
 
-    def _update_noise(
-        self, rows: FactorPosterior, cols: FactorPosterior, noise: float
-    ) -> tuple[FactorPosterior, FactorPosterior, float]:
-        """The noise precisions of rows given the columns', of columns given the rows', and the noise given both."""
-        errors = self.rows.errors(rows, cols, noise)
-        rows = replace(rows, noise_precision=rows.noise_precision.updated(errors).with_best_strength())
-        errors = self.cols.errors(cols, rows, noise)
-        cols = replace(cols, noise_precision=cols.noise_precision.updated(errors).with_best_strength())
-        noise *= float(cols.noise_precision.mean[:-1] @ errors) / self.observations.n_draws
-        return rows, cols, noise
+    def _first_sweep(self, rows: FactorPosterior, cols: FactorPosterior, noise: float) -> VariationalState:
+        """A sweep from posteriors that were not learnt from these observations."""
+        means = self.rows.prior_means(rows), self.cols.prior_means(cols)
+        return self._sweep(rows, cols, *means, noise, -np.inf)
 
     def _sweep(
-        self, rows: FactorPosterior, cols: FactorPosterior, noise: float, bound_before: float
+        self,
+        rows: FactorPosterior,
+        cols: FactorPosterior,
+        row_means: Floats,
+        col_means: Floats,
+        noise: float,
+        bound_before: float,
     ) -> VariationalState:
-        """All columns given the rows, then all rows given the columns, and the lower bound after both."""
-        new_cols = self.cols.solve(cols, rows, noise, cols.noise_precision)
-        new_rows = self.rows.solve(rows, new_cols.posterior, noise, rows.noise_precision)
+        """All columns given the rows, their noise precisions, then all rows given the columns; the lower bound then."""
+        new_cols = self.cols.solve(cols, col_means, rows, noise, cols.noise_precision)
+        cols, of_cols = new_cols.posterior, new_cols.bound
+        if not self.equal_noise:
+            learnt = _relearnt(cols.noise_precision, new_cols.errors / noise)
+            cols, of_cols = replace(cols, noise_precision=learnt), of_cols + learnt.bound - cols.noise_precision.bound
+        new_rows = self.rows.solve(rows, row_means, cols, noise, rows.noise_precision)
         error, n_draws = new_rows.error, self.observations.n_draws
-        bound = -(error / noise + n_draws * np.log(noise)) / 2 + new_rows.bound + new_cols.bound
-        return VariationalState(new_rows.posterior, new_cols.posterior, noise, error, bound, bound - bound_before)
+        bound = -(error / noise + n_draws * np.log(noise)) / 2 + new_rows.bound + of_cols
+        return VariationalState(
+            rows=new_rows.posterior,
+            cols=cols,
+            row_prior_means=row_means,
+            col_prior_means=col_means,
+            noise=noise,
+            row_errors=new_rows.errors,
+            error=error,
+            bound=bound,
+            gain=bound - bound_before,
+        )
 
     def measure(self, state: VariationalState) -> float:
         """The lower bound on the evidence, less a constant."""
@@ -294,3 +316,7 @@ class VariationalSolver:
     def terminate(self, state: VariationalState) -> Status | None:
         """Converged once a sweep raises the bound by less than ``tol`` per draw."""
         return Status.CONVERGED if state.gain < self.tol * self.observations.n_draws else None
+
+
+def _relearnt(noise_precision: NoisePrecision, errors: Array) -> NoisePrecision:
+    return noise_precision.updated(errors).with_best_strength()

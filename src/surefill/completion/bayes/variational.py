@@ -13,18 +13,22 @@ precision s_i of a row is learnt as :mod:`surefill.completion.bayes.noise_precis
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
-from surefill.arrays import Array, IntArray
+from surefill.arrays import Array, Floats, IntArray, read_only, row_blocks
 from surefill.completion.bayes.noise_precision import NoisePrecision
-from surefill.completion.grouped_regression import GroupedRegression, as_features, merged, reindexed
-from surefill.data import Observations, UnitMap
+from surefill.completion.grouped_regression import merged, reindexed
+from surefill.data import COMPACT_CELLS, Groups, Observations, UnitMap
+from surefill.data.groups import compact_positions
 from surefill.errors import InputError
-from surefill.kernels.group_sums import sum_errors
+from surefill.kernels.factor_updates import invert_updates, regressors_of, sum_lines, update_groups
+from surefill.kernels.gram import whole_lanes
+from surefill.parallel import over_ranges
 from surefill.registry import storable
 
 IMPLICIT_PENALTY = 3.0
@@ -45,8 +49,9 @@ START_SPREAD = 0.1
 """Standard deviation of the random factors to start from: their products, at rank 10 about 0.03, are small beside the
 values, so that the first sweep fits biases and data rather than the start."""
 
-LEAST_NOISE = 1e-8
-"""Noise variance, on [-1, 1], added to every draw: data without noise would make the bound infinite."""
+LEAST_NOISE: dict[Any, float] = {np.float64: 1e-8, np.float32: 1e-6}
+"""Noise variance, on [-1, 1], added to every draw: data without noise would make the bound infinite, and errors that
+come from sums in single precision are known to about 10^-7 of the values' squares."""
 
 NEW_GROUP_STEPS = 4
 """Turns between factors and noise precisions of groups that were not fitted: each brings them some fifty times closer
@@ -71,11 +76,11 @@ class FactorPosterior:
     """
 
     ids: IntArray
-    mean: Array
-    variance: Array
+    mean: Floats
+    variance: Floats
     precision: Array
     intercept: Array
-    implicit: Array
+    implicit: Floats
     noise_precision: NoisePrecision
 
     def __post_init__(self) -> None:
@@ -91,27 +96,28 @@ class FactorPosterior:
     @classmethod
     def start(cls, regression: VariationalRegression, rank: int, n_other: int, rng: np.random.Generator) -> Self:
         """Small random factors around a small random centre, no biases, no implicit factors, equal noise."""
-        ids, width = regression.groups.ids, rank + 1
-        mean = np.zeros((len(ids) + 1, width))
+        ids, width, dtype = regression.groups.ids, rank + 1, regression.dtype
+        mean: Floats = np.zeros((len(ids) + 1, width), dtype)
         mean[:-1, 1:] = rng.normal(0, START_SPREAD, (len(ids), rank))
         intercept = np.append(0.0, rng.normal(0, START_SPREAD, rank))
         variance, precision = np.full_like(mean, PRIOR_VARIANCE / 10), START_PRECISION * np.eye(width)
-        no_implicit, noise_precision = np.zeros((n_other + 1, width)), NoisePrecision.unknown(regression.draws)
-        return cls(ids, mean, variance, precision, intercept, no_implicit, noise_precision)
+        no_implicit: Floats = np.zeros((n_other + 1, width), dtype)
+        return cls(ids, mean, variance, precision, intercept, no_implicit, NoisePrecision.unknown(regression.draws))
 
     def widened(self, n_new: int, rng: np.random.Generator) -> Self:
         """The same with ``n_new`` small random factors more, as :meth:`start` has them."""
         size, width = self.mean.shape
-        mean = np.vstack([rng.normal(0, START_SPREAD, (size - 1, n_new)), np.zeros(n_new)])
+        mean: Floats = np.zeros((size, n_new), self.mean.dtype)
+        mean[:-1] = rng.normal(0, START_SPREAD, (size - 1, n_new))
         precision = START_PRECISION * np.eye(width + n_new)
         precision[:width, :width] = self.precision
         return replace(
             self,
             mean=np.hstack([self.mean, mean]),
-            variance=np.hstack([self.variance, np.full((size, n_new), PRIOR_VARIANCE / 10)]),
+            variance=np.hstack([self.variance, np.full_like(mean, PRIOR_VARIANCE / 10)]),
             precision=precision,
             intercept=np.append(self.intercept, rng.normal(0, START_SPREAD, n_new)),
-            implicit=np.hstack([self.implicit, np.zeros((len(self.implicit), n_new))]),
+            implicit=np.hstack([self.implicit, np.zeros((len(self.implicit), n_new), mean.dtype)]),
         )
 
     def merged(self, new: Self) -> Self:
@@ -144,180 +150,229 @@ class FactorPosterior:
 
 @dataclass(frozen=True, eq=False)
 class PosteriorUpdate:
-    """The groups' new posterior, the expected squared error of their entries, and their part of the lower bound."""
+    """The groups' new posterior, e_g of each group, s2 times the errors of its noise precision, and their part of the
+    lower bound but for what the errors take from it."""
 
     posterior: FactorPosterior
-    error: float
+    errors: Array
     bound: float
+
+    @property
+    def error(self) -> float:
+        """The expected squared error of all entries, each weighed by its noise precisions."""
+        return float(self.posterior.noise_precision.mean[:-1] @ self.errors)
 
 
 @dataclass(frozen=True, eq=False)
-class VariationalRegression(GroupedRegression):
+class VariationalRegression:
     """The variational updates of all rows (or all columns), and what they teach about the prior and the noise.
 
-    ``scatter`` has the squared deviations of each entry's draws from their mean, on [-1, 1].
+    Entries are in the groups' order: ``values`` in the user's units, of which r_t = (values_t - shift) scale,
+    ``other`` the position of the entry's column (or row) in the table of those. ``counts`` and ``scatter``, squared
+    deviations of an entry's draws from their mean on [-1, 1], have one item per entry, or one for all. Tables and sums
+    are in single precision from :data:`COMPACT_CELLS` entries on, sums of sums in double precision always.
     """
 
-    scatter: Array
+    groups: Groups
+    other: IntArray
+    values: Floats
+    counts: Floats
+    scatter: Floats
+    shift: float
+    scale: float
 
     @classmethod
-    def per_row(cls, observations: Observations, col_ids: IntArray, target: Array, unit: UnitMap) -> Self:
-        """One regression per row, on the columns ``col_ids``; ``unit`` is the model's, not that of a few new rows."""
-        return cls._with_scatter(GroupedRegression.of_rows(observations, col_ids, target), observations, unit)
+    def per_row(cls, observations: Observations, col_ids: IntArray, mean: float, unit: UnitMap) -> Self:
+        """One regression per row, on the columns ``col_ids``; ``mean``, on [-1, 1], and ``unit`` are the model's."""
+        return cls._of(observations, observations.by_row, observations.cols, col_ids, mean, unit)
 
     @classmethod
-    def per_col(cls, observations: Observations, row_ids: IntArray, target: Array, unit: UnitMap) -> Self:
+    def per_col(cls, observations: Observations, row_ids: IntArray, mean: float, unit: UnitMap) -> Self:
         """One regression per column, on the rows ``row_ids``."""
-        return cls._with_scatter(GroupedRegression.of_cols(observations, row_ids, target), observations, unit)
+        return cls._of(observations, observations.by_col, observations.rows, row_ids, mean, unit)
 
     @classmethod
-    def _with_scatter(cls, plain: GroupedRegression, observations: Observations, unit: UnitMap) -> Self:
-        scatter = unit.squared_error_to_unit(observations.scatter[plain.groups.order])
-        return cls(plain.groups, plain.other, plain.target, plain.weight, scatter)
+    def _of(
+        cls, observations: Observations, groups: Groups, other: IntArray, ids: IntArray, mean: float, unit: UnitMap
+    ) -> Self:
+        dtype: Any = np.float32 if len(observations) >= COMPACT_CELLS else np.float64
+        values = _one_kind(groups.take(observations.values), dtype)
+        counts = _one_or_each(observations.counts, groups, dtype)
+        scatter = _one_or_each(observations.scatter, groups, dtype) / dtype(unit.half_width**2)
+        shift = unit.centre + mean * unit.half_width
+        position = _one_kind(compact_positions(ids, groups.take(other)), np.int32)
+        return cls(groups, position, values, counts, scatter, dtype(shift), dtype(1 / unit.half_width))
+
+    @property
+    def dtype(self) -> Any:
+        """The kind of numbers that tables have."""
+        return self.values.dtype.type
 
     def solve(
-        self, prior: FactorPosterior, fixed: FactorPosterior, noise: float, noise_precision: NoisePrecision
+        self,
+        prior: FactorPosterior,
+        prior_means: Floats,
+        fixed: FactorPosterior,
+        noise: float,
+        noise_precision: NoisePrecision,
     ) -> PosteriorUpdate:
         """The best posterior of the groups under ``prior``, given the others' ``fixed`` and the noise precisions."""
-        weighted = self._weighted(noise_precision.mean, fixed)
-        P, prior_means = noise * prior.precision, self.prior_means(prior)
-        spread, squares, of_biases = weighted._moments(fixed)
-        pull = prior_means @ P
-        solution, value = weighted.regress(fixed.mean, spread, P, pull)
-        unseen = np.diag(np.linalg.inv(prior.precision))
-        variance = np.vstack([noise / (squares + np.diag(P)), unseen])
-        x = solution[:-1]
-        # The regressions' value without what the prior added to it, and with what the variances add.
-        error = value - np.sum(x * (x @ P - 2 * pull)) + of_biases + np.sum(variance[:-1] * squares)
-        error += np.dot(weighted.weight / self.weight, self._within)
-        posterior = FactorPosterior(
-            self.groups.ids,
-            solution,
-            variance,
-            prior.precision,
-            prior.intercept,
-            prior.implicit,
-            noise_precision,
-        )
-        return PosteriorUpdate(posterior, float(error), self._bound(posterior, prior_means) + noise_precision.bound)
+        P, size = noise * prior.precision, (len(self.groups) + 1, prior.mean.shape[1])
+        mean: Floats = np.zeros(size, self.dtype)
+        variance, errors = np.empty_like(mean), np.empty(len(self.groups))
+        variance[-1] = np.diag(np.linalg.inv(prior.precision))
+        pull = prior_means @ P.astype(self.dtype)
+        entries = self.values, self.counts, self.scatter, self.shift, self.scale, self._regressors(fixed)
+        noises = noise, LEAST_NOISE[self.dtype]
+        self._over(update_groups, *entries, noise_precision.mean, P, pull, *noises, mean, variance, errors)
+        learnt = prior.precision, prior.intercept, prior.implicit
+        posterior = FactorPosterior(self.groups.ids, mean, variance, *learnt, noise_precision)
+        return PosteriorUpdate(posterior, errors, self._bound(posterior, prior_means) + noise_precision.bound)
 
     def solve_new_groups(self, prior: FactorPosterior, fixed: FactorPosterior, noise: float) -> FactorPosterior:
         """The posterior of groups that were not fitted, of factors and of noise precisions by turns."""
         noise_precision = NoisePrecision.unknown(self.draws, prior.noise_precision.strength)
+        prior_means = self.prior_means(prior)
         for _ in range(NEW_GROUP_STEPS):
-            posterior = self.solve(prior, fixed, noise, noise_precision).posterior
-            noise_precision = noise_precision.updated(self.errors(posterior, fixed, noise))
-        return self.solve(prior, fixed, noise, noise_precision).posterior
-
-    def errors(self, posterior: FactorPosterior, fixed: FactorPosterior, noise: float) -> Array:
-        """e_g: E of the squared errors over each group's entries, each times E t_j / s2 of its column (or row)."""
-        total = np.empty(len(self.groups))
-        tables = posterior.mean, posterior.variance, fixed.mean, fixed.variance
-        t = fixed.noise_precision.mean[self.other]
-        self.over(sum_errors, self.weight * t, self.target, *tables, total)
-        return (total + np.add.reduceat(self._within * t, self.groups.starts[:-1])) / noise
+            update = self.solve(prior, prior_means, fixed, noise, noise_precision)
+            noise_precision = noise_precision.updated(update.errors / noise)
+        return self.solve(prior, prior_means, fixed, noise, noise_precision).posterior
 
     def covariances(self, prior: FactorPosterior, fixed: FactorPosterior, noise: float) -> Array:
         """s2 (F + E + s2 L)^-1 of each group, and last the prior's L^-1."""
-        s = reindexed(prior.ids, prior.noise_precision.mean, self.groups.ids)
-        weighted = self._weighted(s, fixed)
-        return noise * weighted.inverses_of(fixed.mean, weighted._moments(fixed)[0], noise * prior.precision)
+        s, P = reindexed(prior.ids, prior.noise_precision.mean, self.groups.ids), noise * prior.precision
+        inverse = np.empty((len(self.groups) + 1, *P.shape))
+        self._over(invert_updates, self.values, self.counts, self._regressors(fixed), s, P, inverse)
+        inverse[-1] = np.linalg.inv(P)
+        return np.multiply(inverse, noise, out=inverse)
 
-    def _weighted(self, s: Array, fixed: FactorPosterior) -> Self:
-        """The same entries with weights w_t = c_t E s_i E t_j; ``s`` has the E s_i of these groups."""
-        weight = self.weight * np.repeat(s[:-1], self.groups.sizes) * fixed.noise_precision.mean[self.other]
-        return replace(self, weight=weight)
+    def _over(self, kernel: Callable[..., None], *arrays: Any) -> None:
+        """Run ``kernel(first, last, starts, other, *arrays)`` over all groups, on all cores."""
+        starts = self.groups.starts
+        over_ranges(lambda first, last: kernel(first, last, starts, self.other, *arrays), starts)
+
+    def _regressors(self, fixed: FactorPosterior) -> Floats:
+        return regressors_of(fixed.mean, fixed.variance, fixed.noise_precision.mean, self.dtype)
 
     @cached_property
     def draws(self) -> Array:
         """How many draws each group has."""
-        return np.asarray(np.add.reduceat(self.weight, self.groups.starts[:-1]))
+        if len(self.counts) == 1:
+            return self.groups.sizes * np.float64(self.counts[0])
+        return np.asarray(np.add.reduceat(self.counts, self.groups.starts[:-1], dtype=np.float64))
 
-    @cached_property
-    def _within(self) -> Array:
-        """Squared error that no completion can lower, of repeats that differ, and a floor under the noise."""
-        return self.scatter + LEAST_NOISE * self.weight
+    def totals(self, table: Floats) -> Floats:
+        """sum_t table[other_t] over the entries t of each group."""
+        k = table.shape[1]
+        lines: Floats = np.zeros((len(table), whole_lanes(k)), self.dtype)
+        total: Floats = np.empty((len(self.groups), k), self.dtype)
+        lines[:, :k] = table
+        self._over(sum_lines, lines, total)
+        return total
 
-    def _moments(self, fixed: FactorPosterior) -> tuple[Array, Array, float]:
-        """Of each group the diagonals of E and F + E; of all, the weighted variance of the others' biases."""
-        width = fixed.mean.shape[1]
-        both = self.totals(np.hstack([fixed.variance, as_features(fixed.mean) ** 2]), self.weight)
-        spread, squares = both[:, :width].copy(), both[:, width:]
-        of_biases = float(spread[:, 0].sum())
-        spread[:, 0] = 0.0  # the first feature is the constant 1; the others' biases are in the target
-        return spread, squares + spread, of_biases
-
-    def prior_means(self, prior: FactorPosterior) -> Array:
+    def prior_means(self, prior: FactorPosterior) -> Floats:
         """m_g of each group."""
-        return prior.intercept + self._implicit_means(prior.implicit)
+        return prior.intercept.astype(self.dtype) + self._implicit_means(prior.implicit)
 
-    def _implicit_means(self, implicit: Array) -> Array:
+    def _implicit_means(self, implicit: Floats) -> Floats:
         """sum of implicit_h over the h that a group was seen at / sqrt(n_g)."""
-        return self.totals(implicit, self._ones) / self._root_sizes
+        return self.totals(implicit) / self._root_sizes
 
-    def with_learnt_prior(self, posterior: FactorPosterior, across: VariationalRegression) -> FactorPosterior:
-        """``posterior`` with better prior means and the best precision; ``across`` regresses the others."""
-        refitted, prior_means = self._fitted_prior_means(posterior, across)
+    def with_learnt_prior(
+        self, posterior: FactorPosterior, prior_means: Floats, across: VariationalRegression
+    ) -> tuple[FactorPosterior, Floats]:
+        """``posterior`` with better prior means, its m_g, and the best precision; ``across`` regresses the others."""
+        refitted, prior_means = self._fitted_prior_means(posterior, prior_means, across)
         covariance = self._scatter(refitted, prior_means) / (len(self.groups) + 1)
-        return replace(refitted, precision=np.asarray(np.linalg.inv(covariance), dtype=np.float64))
+        return replace(refitted, precision=np.asarray(np.linalg.inv(covariance), dtype=np.float64)), prior_means
 
-    def _bound(self, posterior: FactorPosterior, prior_means: Array) -> float:
+    def _bound(self, posterior: FactorPosterior, prior_means: Floats) -> float:
         """The factors' part of the lower bound on the evidence, less a constant."""
         log_det = np.linalg.slogdet(posterior.precision)[1]
         fit = (len(self.groups) + 1) * log_det - np.sum(posterior.precision * self._scatter(posterior, prior_means))
-        return float(fit + np.log(posterior.variance[:-1]).sum()) / 2
+        return float(fit + np.log(posterior.variance[:-1]).sum(dtype=np.float64)) / 2
 
-    def _scatter(self, posterior: FactorPosterior, prior_means: Array) -> Array:
+    def _scatter(self, posterior: FactorPosterior, prior_means: Floats) -> Array:
         """E sum_g (x_g - m_g)(x_g - m_g)' + 3 (sum_h d_h d_h' + g_0 g_0' + a a'), and one pseudo-group's variance.
 
         d_h = implicit_h - g_0, and a is the intercept.
         """
-        away, common = posterior.mean[:-1] - prior_means, posterior.implicit[-1]
-        prior = np.vstack([posterior.implicit[:-1] - common, common, posterior.intercept])
-        own = np.diag(posterior.variance[:-1].sum(axis=0) + PRIOR_VARIANCE)
-        return np.asarray(away.T @ away + IMPLICIT_PENALTY * prior.T @ prior + own)
+        own = np.diag(posterior.variance[:-1].sum(axis=0, dtype=np.float64) + PRIOR_VARIANCE)
+        common, a = posterior.implicit[-1], posterior.intercept
+        of_prior = _squared(posterior.implicit[:-1], common) + _squared(common[None]) + np.outer(a, a)
+        return own + IMPLICIT_PENALTY * of_prior + _squared(posterior.mean[:-1], prior_means)
 
     def _fitted_prior_means(
-        self, posterior: FactorPosterior, across: VariationalRegression
-    ) -> tuple[FactorPosterior, Array]:
+        self, posterior: FactorPosterior, prior_means: Floats, across: VariationalRegression
+    ) -> tuple[FactorPosterior, Floats]:
         """Lower sum_g |x_g - m_g|^2 + 3 (sum_h |d_h|^2 + |g_0|^2 + |a|^2): the best a and g_0, then better d_h.
 
         From the implicit factors as they were; gives the new prior and its m_g.
         """
-        x, d = posterior.mean[:-1], posterior.implicit - posterior.implicit[-1]
-        by_size = np.column_stack([np.ones(len(self.groups)), self._root_sizes])
-        gram = by_size.T @ by_size + IMPLICIT_PENALTY * np.eye(2)
-        intercept, common = np.linalg.solve(gram, by_size.T @ (x - self._implicit_means(d)))
-        of_size = intercept + self._root_sizes * common
-        d, m = self._fitted_implicit(x - of_size, d, across)
-        return replace(posterior, intercept=intercept, implicit=d + common), m + of_size
+        x, by_size = posterior.mean[:-1], np.column_stack([np.ones_like(self._root_sizes), self._root_sizes])
+        of_size = by_size @ np.stack([posterior.intercept, posterior.implicit[-1]]).astype(self.dtype)
+        d, m = posterior.implicit - posterior.implicit[-1], prior_means - of_size
+        gram = _products(by_size, by_size) + IMPLICIT_PENALTY * np.eye(2)
+        learnt = np.linalg.solve(gram, _products(by_size, x - m))
+        of_size = by_size @ learnt.astype(self.dtype)
+        d, m = self._fitted_implicit(x - of_size, d, m, across)
+        return replace(posterior, intercept=learnt[0], implicit=d + learnt[1].astype(self.dtype)), m + of_size
 
-    def _fitted_implicit(self, target: Array, implicit: Array, across: VariationalRegression) -> tuple[Array, Array]:
+    def _fitted_implicit(
+        self, target: Floats, implicit: Floats, m: Floats, across: VariationalRegression
+    ) -> tuple[Floats, Floats]:
         """A few steps of conjugate gradients on sum_g |target_g - m_g|^2 + 3 sum_h |implicit_h|^2, a system per factor.
 
-        From ``implicit``; gives the new ones and their m_g.
+        From ``implicit`` and their m_g, gives the new ones and theirs.
         """
-        m = self._implicit_means(implicit)
-        r = self._transposed_prior_means(target - m, across) - IMPLICIT_PENALTY * implicit
-        d, rr = r, np.sum(r * r, axis=0)
-        for _ in range(IMPLICIT_STEPS):
+        r = self._transposed_prior_means(target - m, across) - self.dtype(IMPLICIT_PENALTY) * implicit
+        d, rr = r, _column_sums(r, r)
+        for step in range(IMPLICIT_STEPS):
             Bd = self._implicit_means(d)
-            Ad = self._transposed_prior_means(Bd, across) + IMPLICIT_PENALTY * d
-            step = rr / np.maximum(np.sum(d * Ad, axis=0), TINY)
-            implicit, m, r = implicit + step * d, m + step * Bd, r - step * Ad
-            before, rr = rr, np.sum(r * r, axis=0)
-            d = r + rr / np.maximum(before, TINY) * d
+            curvature = _column_sums(Bd, Bd) + IMPLICIT_PENALTY * _column_sums(d, d)
+            length: Floats = (rr / np.maximum(curvature, TINY)).astype(self.dtype)
+            implicit, m = implicit + length * d, m + length * Bd
+            if step + 1 < IMPLICIT_STEPS:
+                r = r - length * (self._transposed_prior_means(Bd, across) + self.dtype(IMPLICIT_PENALTY) * d)
+                before, rr = rr, _column_sums(r, r)
+                d = r + (rr / np.maximum(before, TINY)).astype(self.dtype) * d
         return implicit, m
 
-    def _transposed_prior_means(self, table: Array, across: VariationalRegression) -> Array:
+    def _transposed_prior_means(self, table: Floats, across: VariationalRegression) -> Floats:
         """The transpose of :meth:`_implicit_means`, from these groups to the others."""
-        zeros = np.zeros(table.shape[1])
-        return np.vstack([across.totals(np.vstack([table / self._root_sizes, zeros]), across._ones), zeros])
+        zeros: Floats = np.zeros((1, table.shape[1]), self.dtype)
+        return np.vstack([across.totals(np.vstack([table / self._root_sizes, zeros])), zeros])
 
     @cached_property
-    def _ones(self) -> Array:
-        return np.ones(len(self.other))
+    def _root_sizes(self) -> Floats:
+        return np.sqrt(self.groups.sizes, dtype=self.dtype)[:, None]
 
-    @cached_property
-    def _root_sizes(self) -> Array:
-        return np.sqrt(self.groups.sizes)[:, None]
+
+def _one_kind(array: Any, dtype: type) -> Any:
+    """The array as ``dtype``, not to be written to: kernels are compiled for one kind of arrays, shared or not."""
+    return read_only(array.astype(dtype, copy=False))
+
+
+def _one_or_each(array: Any, groups: Groups, dtype: type) -> Floats:
+    """One number where all are alike, else those of the entries in the groups' order."""
+    same = array.strides == (0,) or (array == array[0]).all()
+    return array[:1].astype(dtype) if same else groups.take(array).astype(dtype)
+
+
+def _squared(table: Floats, less: Any = 0.0) -> Array:
+    """T' T in double precision, of the table less another one, or less one line."""
+    total = np.zeros((table.shape[1],) * 2)
+    for rows in row_blocks(*table.shape):
+        away = np.subtract(table[rows], less[rows] if np.ndim(less) > 1 else less, dtype=np.float64)
+        total += away.T @ away
+    return total
+
+
+def _products(left: Floats, right: Floats) -> Array:
+    """L' R in double precision."""
+    return np.asarray(np.einsum("gb,ga->ba", left, right, dtype=np.float64))
+
+
+def _column_sums(left: Floats, right: Floats) -> Array:
+    """sum_g left_ga right_ga of each column a, in double precision."""
+    return np.asarray(np.einsum("ga,ga->a", left, right, dtype=np.float64))

@@ -1,0 +1,118 @@
+"""Eight numbers at a time, in the processor's registers: for kernels that the compiler does not vectorise by itself.
+
+Inside compiled kernels, of float32 or float64 alike: ``load(array, i)`` takes array[i : i + 8] of a one-dimensional
+contiguous array, ``store(array, i, v)`` puts it back, ``fill(array, i)`` is eight times array[i] and ``zeros(array)``
+eight zeros; ``add(v, w)`` and ``multiply_add(v, w, total)`` = v w + total work on all eight. Positions are not checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.core.datamodel import models
+from numba.extending import intrinsic as numba_intrinsic
+from numba.extending import register_model
+
+LANES = 8
+"""Numbers of a vector: a register of float32 with AVX2, of float64 with AVX-512; elsewhere two or four of them."""
+
+FLAGS = ("contract",)
+"""Products and sums may be fused."""
+
+
+class Vector(types.Type):
+    """The compiler's type of eight numbers."""
+
+    def __init__(self, dtype: types.Float) -> None:
+        self.dtype = dtype
+        super().__init__(name=f"Vector({dtype})")
+
+
+@register_model(Vector)
+class _VectorModel(models.PrimitiveModel):
+    def __init__(self, manager: Any, of: Vector) -> None:
+        of_numbers = manager.lookup(of.dtype).get_value_type()
+        super().__init__(manager, of, ir.VectorType(of_numbers, LANES))  # type: ignore[no-untyped-call]
+
+
+def intrinsic(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function for kernels whose machine code ``function`` generates."""
+    return numba_intrinsic(function)
+
+
+def _place(context: Any, builder: Any, signature: Any, args: Any) -> tuple[Any, int]:
+    """The address of array[i] as that of a vector, and the alignment it surely has."""
+    of = signature.args[0]
+    array = context.make_array(of)(context, builder, args[0])
+    kind = ir.VectorType(context.get_data_type(of.dtype), LANES).as_pointer()
+    return builder.bitcast(builder.gep(array.data, [args[1]]), kind), of.dtype.bitwidth // 8
+
+
+@intrinsic
+def load(_typing: Any, array: Any, index: Any) -> Any:
+    """array[index : index + 8]."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        place, align = _place(context, builder, signature, args)
+        return builder.load(place, align=align)
+
+    return Vector(array.dtype)(array, types.intp), generate
+
+
+@intrinsic
+def store(_typing: Any, array: Any, index: Any, vector: Any) -> Any:
+    """array[index : index + 8] = vector."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        place, align = _place(context, builder, signature, args)
+        builder.store(args[2], place, align=align)
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp, vector), generate
+
+
+@intrinsic
+def zeros(_typing: Any, array: Any) -> Any:
+    """Eight zeros of the array's kind."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return ir.Constant(context.get_value_type(signature.return_type), None)
+
+    return Vector(array.dtype)(array), generate
+
+
+@intrinsic
+def fill(_typing: Any, array: Any, index: Any) -> Any:
+    """Eight times array[index]."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        array = context.make_array(signature.args[0])(context, builder, args[0])
+        kind = context.get_value_type(signature.return_type)
+        number, undefined = builder.load(builder.gep(array.data, [args[1]])), ir.Constant(kind, ir.Undefined)
+        first = builder.insert_element(undefined, number, ir.Constant(ir.IntType(32), 0))
+        return builder.shuffle_vector(first, undefined, ir.Constant(ir.VectorType(ir.IntType(32), LANES), None))
+
+    return Vector(array.dtype)(array, types.intp), generate
+
+
+@intrinsic
+def add(_typing: Any, v: Any, w: Any) -> Any:
+    """v + w."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.fadd(*args)
+
+    return v(v, w), generate
+
+
+@intrinsic
+def multiply_add(_typing: Any, v: Any, w: Any, total: Any) -> Any:
+    """v w + total."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.fadd(builder.fmul(args[0], args[1], flags=FLAGS), args[2], flags=FLAGS)
+
+    return v(v, w, total), generate
