@@ -39,7 +39,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="change every real number drawn by up to one part in 10^14: tests with room do not notice",
     )
     parser.addoption(
-        "--kills", type=int, default=3, metavar="N", help="random moments at which a service under load is killed"
+        "--kills", type=int, default=2, metavar="N", help="random moments at which a service under load is killed"
     )
     parser.addoption(
         "--fuzz", type=int, default=6, metavar="N", help="random instances that each test of tiny instances gets"

@@ -11,7 +11,7 @@ from sqlalchemy import Engine
 
 from surefill.arrays import Array
 from surefill.errors import InputError
-from surefill.service.files import make_durable
+from surefill.service.files import make_durable, remove_unfinished
 from surefill.service.recent import RecentCells
 from surefill.service.served_model import ServedModel
 from surefill.service.store.data_sets import DataSetRecord, Options
@@ -59,6 +59,7 @@ class DataSet:
     def open(cls, record: DataSetRecord, folder: Path) -> DataSet:
         """From its last checkpoint, or empty where there is none that can be read."""
         folder.mkdir(parents=True, exist_ok=True)
+        remove_unfinished(folder)
         try:
             stream, note = StreamingCompleter.load_with_note(folder / "stream.surefill")
             sequence = int((note or {})["sequence"])

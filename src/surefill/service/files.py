@@ -20,6 +20,12 @@ def make_durable(file: Path) -> None:
             os.close(descriptor)
 
 
+def remove_unfinished(folder: Path, name: str = "*") -> None:
+    """Remove what a process that was killed has left half-written."""
+    for file in folder.glob(f".{name}.part"):
+        file.unlink(missing_ok=True)
+
+
 def claim_folder(folder: Path) -> IO[str]:
     """Make the folder and lock it for this process, until the file that is returned is closed or the process ends."""
     try:

@@ -16,6 +16,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from surefill.errors import InputError
 from surefill.service.data_set import DataSet
+from surefill.service.files import remove_unfinished
 from surefill.service.served_model import ServedModel
 from surefill.service.settings import Settings
 from surefill.service.store import writing
@@ -145,9 +146,10 @@ class Refitter:
                 return
             data_set = next((each for each in self._data_sets() if each.record.id == job.data_set), None)
             record = None if data_set is None else find_data_set(connection, data_set.name)
-            if record is None:
+            if data_set is None or record is None:
                 return
             begin_job(connection, job.id, record.last_sequence)
+        remove_unfinished(data_set.folder, "model-*")
         self._process = self._spawn(job)
 
     def _spawn(self, job: JobRecord) -> subprocess.Popen[str]:

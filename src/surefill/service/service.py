@@ -8,11 +8,10 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import IO
 
-from sqlalchemy import Connection, Engine, text
+from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
 
 from surefill.errors import InputError
@@ -69,15 +68,31 @@ class Service:
 
     def start(self, model: Path | None = None) -> None:
         """Open the store, read and replay every data set, then take requests; ``model`` becomes a data set first."""
-        self._lock: IO[str] = claim_folder(self.settings.folder)
-        self.engine: Engine = open_engine(self.settings.address)
-        self._claimed = self._claim_database()
-        self.writer = Writer(self.engine, self.settings.limits.pending, self.settings.checkpoint_every)
-        self.refitter = Refitter(self.settings, self.engine, self.writer, lambda: list(self.data_sets.values()))
-        warm_up()
-        self.writer.start()
-        if model is not None:
-            import_model(self.engine, self.settings.folder, model)
+        with ExitStack() as opened:
+            opened.enter_context(claim_folder(self.settings.folder))
+            self.engine = open_engine(self.settings.address)
+            opened.callback(self.engine.dispose)
+            self._claim_database(opened)
+            warm_up()
+            if model is not None:
+                import_model(self.engine, self.settings.folder, model)
+            self.writer = Writer(self.engine, self.settings.limits.pending, self.settings.checkpoint_every)
+            self.refitter = Refitter(self.settings, self.engine, self.writer, lambda: list(self.data_sets.values()))
+            opened.callback(self._save_streams)
+            self.writer.start()
+            opened.callback(self.writer.stop)
+            self._open_data_sets()
+            self.refitter.start()
+            opened.callback(self.refitter.stop)
+            self._opened = opened.pop_all()
+        self.ready = True
+
+    def stop(self) -> None:
+        """End the process that fits, store what waits, save the streams, and leave the folder."""
+        self.ready = False
+        self._opened.close()
+
+    def _open_data_sets(self) -> None:
         with self.engine.connect() as connection:
             records = all_data_sets(connection)
         for record in records:
@@ -87,29 +102,18 @@ class Service:
                 data_set.use(None, self.engine)
             self.data_sets[record.name] = data_set
             log.info("a data set is open", extra={"data_set": record.name, "observations": record.last_sequence})
-        self.refitter.start()
-        self.ready = True
 
-    def stop(self) -> None:
-        """Store what waits, save the streams, and end the process that fits."""
-        self.ready = False
-        self.refitter.stop()
-        self.writer.stop()
+    def _save_streams(self) -> None:
         for data_set in self.data_sets.values():
             checkpoint(data_set)
-        if self._claimed is not None:
-            self._claimed.close()
-        self.engine.dispose()
-        self._lock.close()
 
-    def _claim_database(self) -> Connection | None:
+    def _claim_database(self, opened: ExitStack) -> None:
         """In PostgreSQL, a lock for as long as this process lives; SQLite lies in the folder, which is claimed."""
         if self.engine.dialect.name != "postgresql":
-            return None
-        connection = self.engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+            return
+        connection = opened.enter_context(self.engine.connect()).execution_options(isolation_level="AUTOCOMMIT")
         if not connection.execute(text(f"select pg_try_advisory_lock({LOCK_NUMBER})")).scalar():
             raise InputError("another service uses this database; give each a database of its own.")
-        return connection
 
     def create(self, name: str, options: Options) -> DataSet:
         """A new data set."""
