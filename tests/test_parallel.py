@@ -278,3 +278,44 @@ def test_an_interruption_ends_the_solvers_of_other_threads_after_their_step(monk
     time.sleep(0.01)
     assert solver.steps == steps
     assert run(Endless(), max_steps=2).status is Status.STEP_LIMIT
+
+
+def test_results_come_in_order_and_few_are_computed_ahead(cores):
+    begun, taken = [], 0
+
+    def work(i):
+        begun.append(i)
+        return i * i
+
+    for i, result in enumerate(parallel.ahead(work, range(40))):
+        assert result == i * i
+        taken += 1
+        assert len(begun) <= taken + cores + 1
+    assert taken == 40
+
+
+def test_who_waits_for_the_first_result_works_at_those_to_come():
+    threads = set()
+    with parallel.using_jobs(2):  # one thread beside the calling one
+        together = threading.Barrier(2, timeout=30)
+        list(parallel.ahead(lambda i: threads.add(threading.get_ident()) or together.wait(), range(2)))
+    assert len(threads) == 2
+
+
+def test_an_error_ahead_is_raised_in_its_turn_and_nothing_is_left_at_work(cores):
+    at_work, taken = [], []
+
+    def work(i):
+        if i == 3:
+            raise ValueError("the fourth")
+        at_work.append(i)
+        time.sleep(0.01)
+        at_work.remove(i)
+        return i
+
+    results = parallel.ahead(work, range(50))
+    taken.extend(next(results) for _ in range(3))
+    with pytest.raises(ValueError, match="the fourth"):
+        next(results)
+    assert taken == [0, 1, 2]
+    assert not at_work

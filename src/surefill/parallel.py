@@ -8,12 +8,14 @@ the same method, put in place by :func:`using_map`.
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass
 from functools import cache
+from itertools import islice
 from threading import Event, Lock
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -80,6 +82,62 @@ class ThreadMap:
         if queue.errors:
             raise queue.first_error()
         return [queue.results[i] for i in range(len(queue.items))]
+
+
+def ahead(function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+    """``function(item)`` for one item after the other, those to come computed on all cores meanwhile.
+
+    At most as many results as there are cores are computed and not yet taken, so that memory stays flat however many
+    items there are. While it waits, the calling thread works at items that no other has begun.
+
+    >>> list(ahead(abs, [-2, 1]))
+    [2, 1]
+    """
+    pieces, n = current_map(), n_workers()
+    if n == 1 or not isinstance(pieces, ThreadMap):
+        left = iter(items)
+        while batch := list(islice(left, n)):
+            yield from pieces.map(function, batch)
+        return
+    begun: deque[_Ahead[Item, Result]] = deque()
+    with one_blas_thread():
+        try:
+            for item in items:
+                begun.append(_Ahead(function, item))
+                if len(begun) > n:
+                    yield _first(begun)
+            while begun:
+                yield _first(begun)
+        finally:
+            wait([piece.future for piece in begun if not piece.future.cancel()])
+
+
+class _Ahead(Generic[Item, Result]):
+    """One item handed to the pool, or taken back by the caller."""
+
+    def __init__(self, function: Callable[[Item], Result], item: Item) -> None:
+        self.function, self.item = function, item
+        self.future: Future[Result] = _current_pool().submit(copy_context().run, function, item)
+
+    def taken_back(self) -> bool:
+        """Whether nobody had begun: then it is computed here and now."""
+        if not self.future.cancel():
+            return False
+        own: Future[Result] = Future()
+        try:
+            own.set_result(self.function(self.item))
+        except BaseException as error:  # raised where the result is asked for
+            own.set_exception(error)
+        self.future = own
+        return True
+
+
+def _first(begun: deque[_Ahead[Item, Result]]) -> Result:
+    """The first result; until it is there, what nobody has begun is computed here."""
+    while not begun[0].future.done():
+        if not any(piece.taken_back() for piece in begun if not piece.future.done()):
+            break
+    return begun.popleft().future.result()
 
 
 class _Queue(Generic[Item, Result]):

@@ -180,7 +180,7 @@ def test_a_fault_while_writing_leaves_neither_table_nor_model(run, ratings, tmp_
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(long_table, "_block", interrupt)
+    monkeypatch.setattr(long_table, "list_rows", interrupt)
     options = ("--save", tmp_path / "model", "--confidence", "posterior")
     assert run("complete", ratings, "-o", tmp_path / "out.csv", *options) == 130
     assert list(tmp_path.iterdir()) == []

@@ -95,7 +95,7 @@ def test_a_fault_while_writing_leaves_nothing(run, ratings, tmp_path, monkeypatc
 
     if name == "out.xlsx":
         pytest.importorskip("openpyxl")
-    calls, block = [], long_table._block
+    calls, block = [], long_table.list_rows
 
     def fail_later(*arguments):
         calls.append(arguments)
@@ -103,7 +103,7 @@ def test_a_fault_while_writing_leaves_nothing(run, ratings, tmp_path, monkeypatc
             raise fault
         return block(*arguments)
 
-    monkeypatch.setattr(long_table, "_block", fail_later)
+    monkeypatch.setattr(long_table, "list_rows", fail_later)
     monkeypatch.setattr(long_table, "BLOCK_CELLS", 60)
     files = ("--save", tmp_path / "model", "--report", tmp_path / "page.html")
     assert run("complete", ratings, "-o", f"{tmp_path}/{name}", *QUICK, *files) == (

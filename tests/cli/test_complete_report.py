@@ -58,7 +58,7 @@ def test_nothing_given_is_overwritten(run, tmp_path, capsys):
     assert page.read_text() == "a,b,c\n"
 
 
-@pytest.mark.parametrize("fault", ["surefill.estimators.long_table._block", "surefill.report.page.render"])
+@pytest.mark.parametrize("fault", ["surefill.estimators.long_table.list_rows", "surefill.report.page.render"])
 def test_a_fault_leaves_nothing(run, ratings, tmp_path, monkeypatch, fault):
     def interrupt(*_):
         raise KeyboardInterrupt

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from surefill.kernels import exponential, limits_grid, packing, risk_grid, support_grid, weight_grid
+from surefill.kernels import listing as listing_kernel
 
 ACCURACY = 1e-12
 """A few hundred roundings of double precision; sums of ramps and exponentials have some dozen."""
@@ -48,13 +49,25 @@ def forms(rng):
     return [roots @ roots.transpose(0, 2, 1), rng.integers(-1, 5, M), vectors, 2.5, *tables]
 
 
+def listing(rng):
+    wanted = rng.random((M, N)) < 0.3
+    grids = (*rng.normal(size=(3, M, N)), *(rng.random((2, M, N)) < 0.5))
+    count = np.count_nonzero(wanted)
+    return [wanted, grids, np.zeros((2, count), np.int32), (*np.zeros((3, count)), *np.zeros((2, count), bool))]
+
+
 KERNELS = [
     (risk_grid, "risks_on_grid", risks),
     (weight_grid, "weights_on_grid", weights),
     (weight_grid, "log_odds_on_grid", log_odds),
     (support_grid, "supports_on_grid", supports),
     (packing, "pack_forms", forms),
+    (listing_kernel, "list_cells", listing),
 ]
+
+
+def flat(arguments):
+    return [each for one in arguments for each in (one if isinstance(one, tuple) else (one,))]
 
 
 @pytest.mark.parametrize(("module", "name", "make"), KERNELS)
@@ -63,7 +76,7 @@ def test_loop_and_twin_agree(module, name, make):
         ours, twins = make(np.random.default_rng(seed)), make(np.random.default_rng(seed))
         getattr(module, name)(*ours)
         getattr(module, f"{name}_reference")(*twins)
-        for one, other in zip(ours, twins, strict=True):
+        for one, other in zip(flat(ours), flat(twins), strict=True):
             np.testing.assert_allclose(one, other, rtol=ACCURACY, atol=1e-300)
 
 

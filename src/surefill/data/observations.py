@@ -222,13 +222,18 @@ class Observations:
     def find_in_rows(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """Index of the observation of every cell of these rows, len(rows) x n, -1 where it was not seen."""
         found = np.full((len(rows), self.shape[1]), -1)
+        line, entries = self.in_rows(rows)
+        found[line, self.cols[entries]] = entries
+        return found
+
+    def in_rows(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The observations of these rows: which of ``rows`` each is in, and its index."""
         groups, at = self.by_row, self.by_row.locate(rows)
         known = np.flatnonzero(at >= 0)
         first, size = groups.starts[at[known]], groups.sizes[at[known]]
         within = np.arange(size.sum()) - np.repeat(np.cumsum(size) - size, size)
         entries = groups.order[np.repeat(first, size) + within]
-        found[np.repeat(known, size), self.cols[entries]] = entries
-        return found
+        return np.repeat(known, size), entries
 
     def select(self, which: ArrayLike) -> Self:
         """The observations at ``which`` (a mask or positions), in the same matrix with the same labels and bounds.

@@ -13,14 +13,14 @@ from surefill.data import Observations
 from surefill.errors import InputError, invalid_parameter, is_number
 from surefill.estimators.partial_completer import PartialCompleter
 from surefill.estimators.result import Answer
-from surefill.parallel import current_map
+from surefill.kernels.listing import list_cells
+from surefill.parallel import ahead
 
 Entries = Literal["kept", "missing", "all"]
 Columns = dict[str, NDArray[Any]]
 
-BLOCK_CELLS, TILE_CELLS = 1 << 19, 1 << 16
-"""Cells per block of the table, a few tens of megabytes with all columns, and per piece of it that one core computes:
-half a megabyte for each array on the way stays in its cache."""
+BLOCK_CELLS = 1 << 20
+"""Cells of a block of the table that one core computes at a time: some tens of megabytes with all on the way."""
 
 MOST_CELLS = 10**11
 """Cells beyond which listing a table is refused: it would take days and terabytes."""
@@ -73,6 +73,19 @@ def iterate_cells(
     completer: PartialCompleter, entries: Entries, rows: Indices | None = None, level: float | None = None
 ) -> Iterator[tuple[Indices, Columns]]:
     """Positions of some rows, and a block of all their cells that are listed, by positions; each cell is asked once."""
+    check_listing(completer, entries, rows, level)
+    m, n = completer.observations_.shape
+    every = np.arange(m) if rows is None else rows
+    blocks = [every[part] for part in row_blocks(len(every), n, BLOCK_CELLS)]
+    found = ahead(lambda listed: list_rows(completer, listed, entries, level), blocks)
+    for listed, block in zip(blocks, found, strict=True):
+        yield listed, block | {"row": listed[block["row"]]}
+
+
+def check_listing(
+    completer: PartialCompleter, entries: Entries, rows: Indices | None = None, level: float | None = None
+) -> None:
+    """Refuse what cannot be listed."""
     if entries not in ("kept", "missing", "all"):
         raise invalid_parameter("iterate_table", "entries", "'kept', 'missing' or 'all'", entries)
     if level is not None and not (is_number(level) and 0 < level < 1):
@@ -83,35 +96,41 @@ def iterate_cells(
     count = m if rows is None else len(rows)
     if count * n > MOST_CELLS:
         raise InputError(f"a table of {count} x {n} cells is too long to list; ask predict about the entries you need.")
-    every = np.arange(m) if rows is None else rows
-    for part in row_blocks(count, n, BLOCK_CELLS):
-        listed = every[part]
-        tiles = [listed[tile] for tile in row_blocks(len(listed), n, TILE_CELLS)]
-        found = current_map().map(lambda tile: _block(completer, tile, entries, level), tiles)
-        yield listed, {name: np.concatenate([block[name] for block in found]) for name in found[0]}
 
 
-def _block(completer: PartialCompleter, listed: Indices, entries: Entries, level: float | None) -> Columns:
+def list_rows(completer: PartialCompleter, listed: Indices, entries: Entries, level: float | None) -> Columns:
+    """The cells of some rows that are listed; ``row`` counts from the first of them, ``column`` is a position."""
     observations, result = completer.observations_, completer.result_
-    n = observations.shape[1]
-    grid = result.answer_block(listed, np.arange(n))
-    position = observations.find_in_rows(listed).ravel()
-    observed, keep = position >= 0, grid.keep.ravel()
-    wanted = {"kept": observed | keep, "missing": ~observed, "all": np.full(len(keep), True)}[entries]
-    cells = np.flatnonzero(wanted)
-    rows, cols, position, observed = listed[cells // n], cells % n, position[cells], observed[cells]
-    value, confidence, risk = (each.ravel()[cells] for each in (grid.value, grid.confidence, grid.risk))
-    answer = Answer(value, confidence, risk, keep[cells])
-    block = {
-        "row": rows,
-        "column": cols,
-        "value": np.where(observed, observations.values[position], answer.value),
-        "confidence": answer.confidence,
-        "risk": answer.risk,
-        "keep": answer.keep,
-        "observed": observed,
+    shape = len(listed), observations.shape[1]
+    grid = result.answer_block(listed, np.arange(shape[1]))
+    line, seen = observations.in_rows(listed)
+    observed = np.zeros(shape, dtype=np.bool_)
+    observed[line, observations.cols[seen]] = True
+    grid.value[line, observations.cols[seen]] = observations.values[seen]
+    wanted = {"kept": observed | grid.keep, "missing": ~observed, "all": np.ones(shape, dtype=np.bool_)}[entries]
+    count = np.count_nonzero(wanted)
+    places = np.empty((2, count), np.int32)
+    value, confidence, risk = np.empty((3, count))
+    keep, was_observed = np.empty((2, count), np.bool_)
+    grids = grid.value, grid.confidence, grid.risk, grid.keep, observed
+    list_cells(wanted, grids, places, (value, confidence, risk, keep, was_observed))
+    block: Columns = {
+        "row": places[0],
+        "column": places[1],
+        "value": value,
+        "confidence": confidence,
+        "risk": risk,
+        "keep": keep,
+        "observed": was_observed,
     }
-    if level is not None:
-        ends = result.interval_around(answer, rows, cols, level)
-        block |= dict(zip(("low", "high"), ends, strict=True))
-    return block
+    return block if level is None else block | _intervals(completer, listed, block, level)
+
+
+def _intervals(completer: PartialCompleter, listed: Indices, block: Columns, level: float) -> Columns:
+    """Columns low and high, around what is predicted where a value was observed too."""
+    rows, cols = listed[block["row"]], block["column"].astype(np.int64)
+    value = block["value"].copy()
+    at = np.flatnonzero(block["observed"])
+    value[at] = completer.result_.values_at(rows[at], cols[at])
+    answer = Answer(value, block["confidence"], block["risk"], block["keep"])
+    return dict(zip(("low", "high"), completer.result_.interval_around(answer, rows, cols, level), strict=True))

@@ -37,7 +37,7 @@ def excel_file(path: Path) -> Iterator[Write]:
             lines = 1
         lines += len(next(iter(block.values())))
         check_excel_size(lines - 1, len(block))
-        for line in zip(*(_cells(sheet, column) for column in block.values()), strict=True):
+        for line in zip(*(_cells(sheet, np.asarray(column)) for column in block.values()), strict=True):
             sheet.append(line)
 
     try:

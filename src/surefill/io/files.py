@@ -8,17 +8,53 @@ import secrets
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, Self
 
+import numpy as np
 from numpy.typing import NDArray
 
 from surefill.errors import InputError
 
-Block = Mapping[str, NDArray[Any]]
+
+@dataclass(frozen=True, eq=False)
+class Coded:
+    """A column of few distinct values: ``values[codes]``, which files that can hold as it is.
+
+    >>> np.asarray(Coded(np.array([1, 0, 1]), np.array(["ann", "bob"]))[1:])
+    array(['ann', 'bob'], dtype='<U3')
+    """
+
+    codes: NDArray[Any]
+    values: NDArray[Any]
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def __getitem__(self, lines: Any) -> Self:
+        return type(self)(self.codes[lines], self.values)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        return np.asarray(self.values[self.codes], dtype=dtype)
+
+
+Block = Mapping[str, NDArray[Any] | Coded]
 """Lines of a table: columns of equal length by name."""
 
 Write = Callable[[Block], None]
+
+
+class Sink(NamedTuple):
+    """A file that blocks are written to: what ``encode`` makes of one, in any thread, ``append`` adds, in order."""
+
+    encode: Callable[[Block], Any]
+    append: Callable[[Any], None]
+
+    def write(self, block: Block) -> None:
+        """Add a block."""
+        self.append(self.encode(block))
+
 
 PARQUET_SUFFIXES = (".parquet", ".pq")
 EXCEL_SUFFIXES = (".xlsx",)

@@ -7,46 +7,79 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from surefill.io.files import Block, Write
+import numpy as np
+from numpy.typing import NDArray
+
+from surefill.io.files import Block, Coded, Sink, Write
 
 LINES_PER_PART = 1 << 20
 """Lines after which a folder's next part begins: tens of megabytes, as readers of such folders like them."""
 
+HARDLY_REPEAT = 4
+"""Numbers of which a sample has a quarter as many distinct ones, or more, are not worth a dictionary: looking each of
+them up took most of the time to write them."""
+
+SAMPLED = 1000
+
 
 @contextmanager
-def parquet_file(path: Path) -> Iterator[Write]:
-    """A function that adds blocks to a file, each as a row group."""
-    import pyarrow
+def parquet_file(path: Path) -> Iterator[Sink]:
+    """A file to which blocks are added, each as a row group."""
     from pyarrow import parquet
 
     writer: Any = None
     with ExitStack() as stack:
 
-        def write(block: Block) -> None:
+        def append(encoded: tuple[Any, list[str]]) -> None:
             nonlocal writer
-            arrays = {name: pyarrow.array(column, from_pandas=True) for name, column in block.items()}
-            table = pyarrow.table(arrays)
+            table, repeating = encoded
             if writer is None:
-                writer = stack.enter_context(parquet.ParquetWriter(path, table.schema))
-            writer.write_table(table)
+                # Without its own schema beside parquet's, coded columns are read back as what they stand for.
+                opened = parquet.ParquetWriter(path, table.schema, use_dictionary=repeating, store_schema=False)
+                writer = stack.enter_context(opened)
+            writer.write_table(table.cast(writer.schema) if table.schema != writer.schema else table)
 
-        yield write
+        yield Sink(_as_arrow, append)
+
+
+def _as_arrow(block: Block) -> tuple[Any, list[str]]:
+    """An arrow table, and the columns of it whose values repeat."""
+    import pyarrow
+
+    arrays = {name: _arrow_column(column) for name, column in block.items()}
+    return pyarrow.table(arrays), [name for name, column in block.items() if _repeats(column)]
+
+
+def _arrow_column(column: NDArray[Any] | Coded) -> Any:
+    import pyarrow
+
+    if isinstance(column, Coded):
+        codes = pyarrow.array(column.codes.astype(np.int32, copy=False))
+        return pyarrow.DictionaryArray.from_arrays(codes, pyarrow.array(column.values, from_pandas=True))
+    return pyarrow.array(column, from_pandas=True)
+
+
+def _repeats(column: NDArray[Any] | Coded) -> bool:
+    if isinstance(column, Coded) or column.dtype.kind != "f":
+        return True
+    some = column[:: max(1, len(column) // SAMPLED)]
+    return len(np.unique(some)) * HARDLY_REPEAT <= len(some)
 
 
 @contextmanager
 def parquet_folder(folder: Path) -> Iterator[Write]:
     """A function that adds blocks to ``part-00000.parquet`` and those after it, none of them split between two."""
     count, lines = 0, 0
-    write_part: Write | None = None
+    part: Sink | None = None
     with ExitStack() as last:
 
         def write(block: Block) -> None:
-            nonlocal count, lines, write_part
-            if write_part is None or lines >= LINES_PER_PART:
+            nonlocal count, lines, part
+            if part is None or lines >= LINES_PER_PART:
                 last.close()
-                write_part = last.enter_context(parquet_file(folder / part_name(count)))
+                part = last.enter_context(parquet_file(folder / part_name(count)))
                 count, lines = count + 1, 0
-            write_part(block)
+            part.write(block)
             lines += len(next(iter(block.values())))
 
         yield write

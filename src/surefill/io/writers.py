@@ -6,7 +6,7 @@ import gzip
 import importlib.util
 import os
 import tempfile
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import IO, Any, cast
@@ -20,13 +20,16 @@ from surefill.io.files import (
     EXCEL_SUFFIXES,
     PARQUET_SUFFIXES,
     Block,
+    Coded,
+    Sink,
     Write,
     check_folder,
     check_parts_folder,
     replacing,
     replacing_folder,
 )
-from surefill.io.parquet_writer import parquet_file, parquet_folder
+from surefill.io.parquet_writer import parquet_file, parquet_folder, part_name
+from surefill.parallel import ahead
 
 SUFFIXES = (".csv", ".tsv", ".csv.gz", ".tsv.gz", *PARQUET_SUFFIXES, *EXCEL_SUFFIXES)
 FOLDER = "/"
@@ -78,16 +81,76 @@ def write_table(
     lines, names = 0, None
     with (
         (replacing_folder if suffix == FOLDER else replacing)(target) as temporary,
-        _opened(temporary, suffix, {(columns or {}).get(name, name) for name in exact}) as write,
+        _opened(temporary, suffix, {(columns or {}).get(name, name) for name in exact}) as sink,
     ):
         for block in blocks:
             names = _checked_names(block, names)
-            renamed = {(columns or {}).get(name, name): np.asarray(block[name]) for name in names}
-            write(renamed)
-            lines += len(next(iter(renamed.values())))
+            sink.write(_renamed(block, columns))
+            lines += _length(block)
         if names is None:
             raise InputError(f"{target} cannot be written: there are no blocks, so its columns are unknown.")
     return lines
+
+
+Piece = Callable[[], Iterable[Block]]
+"""Makes some consecutive blocks of a table, in whichever thread it is called."""
+
+
+def write_pieces(
+    path: str | os.PathLike[str],
+    pieces: Iterable[Piece],
+    *,
+    columns: Mapping[str, str] | None = None,
+    exact: Collection[str] = ("value",),
+    written: Callable[[int], None] = lambda step: None,
+) -> int:
+    """As :func:`write_table`, its blocks made and encoded on all cores, and written in their order.
+
+    Of a folder each piece is a part of its own. ``written`` is called with the number of pieces written so far.
+    """
+    target, suffix = Path(path), check_table_target(path)
+    lines = 0
+    with (replacing_folder if suffix == FOLDER else replacing)(target) as temporary, ExitStack() as stack:
+        if suffix == FOLDER:
+
+            def work(numbered: tuple[int, Piece]) -> tuple[list[Any], int]:
+                number, piece = numbered
+                with parquet_file(temporary / part_name(number)) as part:
+                    return [], sum(_written(part, _renamed(block, columns)) for block in piece())
+
+            append: Callable[[Any], None] = _ignored
+        else:
+            sink = stack.enter_context(_opened(temporary, suffix, {(columns or {}).get(name, name) for name in exact}))
+
+            def work(numbered: tuple[int, Piece]) -> tuple[list[Any], int]:
+                blocks = [_renamed(block, columns) for block in numbered[1]()]
+                return [sink.encode(block) for block in blocks], sum(map(_length, blocks))
+
+            append = sink.append
+        for step, (encoded, more) in enumerate(ahead(work, enumerate(pieces)), 1):
+            for each in encoded:
+                append(each)
+            lines += more
+            written(step)
+    return lines
+
+
+def _written(part: Sink, block: Block) -> int:
+    part.write(block)
+    return _length(block)
+
+
+def _ignored(encoded: Any) -> None:
+    """Nothing is left to do with a part that is written."""
+
+
+def _renamed(block: Block, columns: Mapping[str, str] | None) -> Block:
+    plain = {name: column if isinstance(column, Coded) else np.asarray(column) for name, column in block.items()}
+    return {(columns or {}).get(name, name): column for name, column in plain.items()}
+
+
+def _length(block: Block) -> int:
+    return len(next(iter(block.values())))
 
 
 def bytes_per_line(path: str | os.PathLike[str], block: Block, *, exact: Collection[str] = ("value",)) -> float:
@@ -98,8 +161,8 @@ def bytes_per_line(path: str | os.PathLike[str], block: Block, *, exact: Collect
         block = {name: column[:some] for name, column in block.items()}
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "block"
-        with _opened(file, PARQUET_SUFFIXES[0] if suffix == FOLDER else suffix, exact) as write:
-            write(block)
+        with _opened(file, PARQUET_SUFFIXES[0] if suffix == FOLDER else suffix, exact) as sink:
+            sink.write(block)
         return file.stat().st_size / max(1, len(next(iter(block.values()))))
 
 
@@ -123,14 +186,21 @@ def check_table_target(path: str | os.PathLike[str]) -> str:
     return suffix
 
 
-def _opened(path: Path, suffix: str, exact: Collection[str]) -> AbstractContextManager[Write]:
+def _opened(path: Path, suffix: str, exact: Collection[str]) -> AbstractContextManager[Sink]:
     if suffix == FOLDER:
-        return parquet_folder(path)
+        return _as_it_comes(parquet_folder(path))
     if suffix in PARQUET_SUFFIXES:
         return parquet_file(path)
     if suffix in EXCEL_SUFFIXES:
-        return excel_file(path)
+        return _as_it_comes(excel_file(path))
     return _text_file(path, "\t" if suffix.startswith(".tsv") else ",", suffix.endswith(".gz"), exact)
+
+
+@contextmanager
+def _as_it_comes(opened: AbstractContextManager[Write]) -> Iterator[Sink]:
+    """Blocks that are written as they are, without codes."""
+    with opened as write:
+        yield Sink(lambda block: {name: np.asarray(column) for name, column in block.items()}, write)
 
 
 def _checked_names(block: Block, names: list[str] | None) -> list[str]:
@@ -143,21 +213,29 @@ def _checked_names(block: Block, names: list[str] | None) -> list[str]:
 
 
 @contextmanager
-def _text_file(path: Path, delimiter: str, packed: bool, exact: Collection[str]) -> Iterator[Write]:
+def _text_file(path: Path, delimiter: str, packed: bool, exact: Collection[str]) -> Iterator[Sink]:
     with ExitStack() as stack:
         file: IO[bytes] = stack.enter_context(open(path, "xb"))
         if packed:
             file = cast(IO[bytes], stack.enter_context(gzip.GzipFile("", "wb", 6, file, mtime=0)))
 
-        def write(block: Block) -> None:
-            if file.tell() == 0:
-                file.write((delimiter.join(quoted(list(block), delimiter)) + "\n").encode())
+        def encode(block: Block) -> tuple[bytes, list[bytes]]:
+            header = (delimiter.join(quoted(list(block), delimiter)) + "\n").encode()
             step = max(1, CELLS_AT_ONCE // len(block))
-            for start in range(0, len(next(iter(block.values()))), step):
-                part = {name: column[start : start + step] for name, column in block.items()}
-                file.write(format_lines(part, delimiter, exact).encode())
+            parts = (
+                {name: column[start : start + step] for name, column in block.items()}
+                for start in range(0, _length(block), step)
+            )
+            return header, [format_lines(part, delimiter, exact).encode() for part in parts]
 
-        yield write
+        def append(encoded: tuple[bytes, list[bytes]]) -> None:
+            header, texts = encoded
+            if file.tell() == 0:
+                file.write(header)
+            for text in texts:
+                file.write(text)
+
+        yield Sink(encode, append)
 
 
 def format_lines(block: Block, delimiter: str, exact: Collection[str]) -> str:
@@ -173,8 +251,13 @@ def format_lines(block: Block, delimiter: str, exact: Collection[str]) -> str:
     return (template * length) % tuple(cells)
 
 
-def _format_column(column: NDArray[Any], delimiter: str, exact: bool) -> tuple[str, list[Any]]:
+def _format_column(column: NDArray[Any] | Coded, delimiter: str, exact: bool) -> tuple[str, list[Any]]:
     """A format for every cell of a column, and the cells to be formatted."""
+    if isinstance(column, Coded):
+        used, codes = np.unique(column.codes, return_inverse=True)
+        format_, cells = _format_column(column.values[used], delimiter, exact)
+        texts = [format_ % cell for cell in cells]
+        return "%s", [texts[code] for code in codes.tolist()]
     if column.dtype.kind == "f" and exact:
         return "%s", ["" if cell != cell else repr(cell).removesuffix(".0") for cell in column.tolist()]
     if column.dtype.kind == "f":

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import chain
+from functools import partial
 from pathlib import Path
+from threading import Lock
 
 import numpy as np
 
-from surefill.arrays import Array, Indices, row_blocks
+from surefill.arrays import Indices, row_blocks
 from surefill.data import Observations
 from surefill.estimators import PartialCompleter, load, long_table
-from surefill.estimators.long_table import Columns, iterate_cells, with_labels
-from surefill.io import write_table
-from surefill.io.writers import bytes_per_line, check_table_target
+from surefill.estimators.long_table import Columns, check_listing
+from surefill.io import parquet_writer
+from surefill.io.files import Block, Coded
+from surefill.io.writers import FOLDER, Piece, bytes_per_line, check_table_target, write_pieces
 from surefill.jobs.digits import choose_digits, rounded
 from surefill.jobs.table_size import (
     LONG_EXACT,
@@ -31,6 +33,12 @@ from surefill.waiting import Watcher, watched
 
 ADDED_COLUMNS = {"confidence", "risk", "keep", "observed", "low", "high"}
 """Columns that a completed table has beside those of the file it was made from."""
+
+FEWEST_PARTS = 8
+"""Parts at least of a table of as many blocks: as many cores can write at a time."""
+
+LOOKED_AT = 8
+"""Blocks in which lines are looked for, to see how long they are."""
 
 WIDE_CELLS = 1 << 21
 """Cells of a wide table that are written at once: 16 megabytes, and row groups of parquet that are not tiny."""
@@ -116,61 +124,97 @@ def write_rows(
 ) -> WrittenTable:
     """Write the rows at these positions; what could be refused without a fit has been looked at."""
     seen, layout = completer.observations_, options.layout or "long"
-    table = _Table(completer, options, rows, progress)
-    blocks = table.wide_blocks() if layout == "wide" else table.long_blocks()
+    check_listing(completer, options.entries, rows, options.level)
+    table = _Table(completer, options, rows)
     names = {} if layout == "wide" else _column_names(seen, options.level is not None)
     exact = set(_wide_names(seen)[1]) if layout == "wide" else LONG_EXACT
+    lines = float(len(rows) * seen.shape[1])
     if could_be_large(rows, seen.shape[1], options):
         lines = expected_lines(seen, rows, options, completer.result_)
-        first, blocks = _with_lines(blocks)
-        settle_size(TableSize(Path(output), lines, lines * bytes_per_line(output, first, exact=exact)), confirm)
-    lines = write_table(output, blocks, columns=names, exact=exact)
+        size = lines * bytes_per_line(output, table.some_block(), exact=exact)
+        settle_size(TableSize(Path(output), lines, size), confirm)
+    per_piece = blocks_per_piece(len(table.blocks), lines) if check_table_target(output) == FOLDER else 1
+    pieces = table.pieces(per_piece)
+    lines = write_pieces(output, pieces, columns=names, exact=exact, written=_reported(len(pieces), progress))
     missing = len(rows) * seen.shape[1] - int(np.isin(seen.rows, rows).sum())
     return WrittenTable(Path(output), lines, layout, table.digits, len(rows), missing, table.filled)
 
 
-class _Table:
-    """The blocks of a completed table, with progress and a count of the missing cells that are filled."""
+def blocks_per_piece(n_blocks: int, lines: float) -> int:
+    """How many blocks make a part of a folder: those of about a million lines, but enough parts for many cores.
 
-    def __init__(self, completer: PartialCompleter, options: WriteOptions, rows: Indices, progress: Watcher) -> None:
-        self._completer, self._options, self._rows, self._progress = completer, options, rows, progress
+    >>> blocks_per_piece(500, 95e6), blocks_per_piece(500, 1e6), blocks_per_piece(1, 100)
+    (6, 62, 1)
+    """
+    wanted = round(parquet_writer.LINES_PER_PART * n_blocks / max(lines, 1.0))
+    return max(1, min(wanted, n_blocks // FEWEST_PARTS))
+
+
+def _reported(n_pieces: int, progress: Watcher) -> Callable[[int], None]:
+    """Tells who watches how many pieces are written."""
+    start = time.perf_counter()
+
+    def written(step: int) -> None:
+        if callable(progress):
+            progress(Progress("writing", step, n_pieces, time.perf_counter() - start, step / n_pieces))
+
+    return written
+
+
+class _Table:
+    """The blocks of a completed table, with a count of the missing cells that are filled."""
+
+    def __init__(self, completer: PartialCompleter, options: WriteOptions, rows: Indices) -> None:
+        self._completer, self._options, self._rows = completer, options, rows
         self._seen = completer.observations_
         self.digits = choose_digits(self._seen.values, completer.result_) if options.digits is None else options.digits
-        self.filled = 0
+        self.filled, self._lock = 0, Lock()
+        cells = WIDE_CELLS if options.layout == "wide" else long_table.BLOCK_CELLS
+        self.blocks = [rows[part] for part in row_blocks(len(rows), self._seen.shape[1], cells)]
+        self._columns = self._seen.col_names(np.arange(self._seen.shape[1]))
 
-    def _cells(self) -> Iterator[tuple[Indices, Columns]]:
-        """Positions of some rows, and those of their cells that are written, values rounded."""
-        options, bounds, start = self._options, self._completer.result_.bounds, time.perf_counter()
-        n_blocks = len(row_blocks(len(self._rows), self._seen.shape[1], long_table.BLOCK_CELLS))
-        cells = iterate_cells(self._completer, options.entries, self._rows, options.level)
-        for step, (rows, block) in enumerate(cells, 1):
-            self.filled += int((block["keep"] & ~block["observed"]).sum())
-            listed = block if options.top_n is None else top_of_rows(block, options.top_n)
-            yield rows, rounded(listed, self.digits, bounds)
-            if callable(self._progress):
-                seconds = time.perf_counter() - start
-                self._progress(Progress("writing", step, n_blocks, seconds, step / n_blocks))
+    def pieces(self, per_piece: int) -> list[Piece]:
+        """What makes the blocks, some at a time."""
+        return [
+            partial(self._piece, self.blocks[first : first + per_piece])
+            for first in range(0, len(self.blocks), per_piece)
+        ]
 
-    def long_blocks(self) -> Iterator[Columns]:
+    def some_block(self) -> Block:
+        """The first of some blocks that has lines, or an empty one."""
+        for rows in self.blocks[:LOOKED_AT]:
+            block, _ = self._block(rows)
+            if len(next(iter(block.values()))):
+                break
+        return block
+
+    def _piece(self, blocks: list[Indices]) -> Iterator[Block]:
+        for rows in blocks:
+            block, filled = self._block(rows)
+            with self._lock:
+                self.filled += filled
+            yield block
+
+    def _block(self, rows: Indices) -> tuple[Block, int]:
+        """The lines of some rows, values rounded, and how many missing cells of theirs are filled."""
+        options, bounds = self._options, self._completer.result_.bounds
+        block = long_table.list_rows(self._completer, rows, options.entries, options.level)
+        filled = int(np.count_nonzero(block["keep"] & ~block["observed"]))
+        listed = block if options.top_n is None else top_of_rows(block, options.top_n)
+        listed = rounded(listed, self.digits, bounds)
+        return (self._wide if options.layout == "wide" else self._long)(rows, listed), filled
+
+    def _long(self, rows: Indices, block: Columns) -> Block:
         """A line for each cell."""
-        for _, block in self._cells():
-            yield with_labels(block, self._seen)
+        names = {"row": self._seen.row_names(rows), "column": self._columns}
+        return block | {name: Coded(block[name], values) for name, values in names.items()}
 
-    def wide_blocks(self) -> Iterator[Columns]:
+    def _wide(self, rows: Indices, block: Columns) -> Block:
         """A line for each row, NaN where a cell is not written."""
-        waiting: list[tuple[Indices, Array]] = []
-        for rows, block in self._cells():
-            waiting.append((rows, _pivoted(rows, block, self._seen.shape)))
-            if sum(matrix.size for _, matrix in waiting) >= WIDE_CELLS:
-                yield self._wide_block(waiting)
-                waiting = []
-        if waiting:
-            yield self._wide_block(waiting)
-
-    def _wide_block(self, parts: list[tuple[Indices, Array]]) -> Columns:
-        rows, values = (np.concatenate(each) for each in zip(*parts, strict=True))
+        matrix = np.full((self._seen.shape[1], len(rows)), np.nan)
+        matrix[block["column"], block["row"]] = block["value"]
         first, columns = _wide_names(self._seen)
-        return {first: self._seen.row_names(rows), **dict(zip(columns, values.T, strict=True))}
+        return {first: self._seen.row_names(rows), **dict(zip(columns, matrix, strict=True))}
 
 
 def top_of_rows(block: Columns, n: int) -> Columns:
@@ -189,25 +233,6 @@ def top_of_rows(block: Columns, n: int) -> Columns:
     rank = np.arange(len(order)) - np.searchsorted(turn, turn)
     chosen = filled[order[rank < n]]
     return {name: column[chosen] for name, column in block.items()}
-
-
-def _pivoted(rows: Indices, block: Columns, shape: tuple[int, int]) -> Array:
-    """The values of a block as a matrix of these rows and all columns, NaN elsewhere."""
-    order = np.argsort(rows)
-    line = order[np.searchsorted(rows, block["row"], sorter=order)]
-    matrix = np.full((len(rows), shape[1]), np.nan)
-    matrix[line, block["column"]] = block["value"]
-    return matrix
-
-
-def _with_lines(blocks: Iterator[Columns]) -> tuple[Columns, Iterator[Columns]]:
-    """The first block that has lines, or the last there is, and all blocks as before."""
-    begun: list[Columns] = []
-    for block in blocks:
-        begun.append(block)
-        if len(next(iter(block.values()))):
-            break
-    return begun[-1], chain(begun, blocks)
 
 
 def _wide_names(seen: Observations) -> tuple[str, list[str]]:
