@@ -74,6 +74,17 @@ def as_scatter(given: ArrayLike | None, length: int) -> NDArray[np.float64]:
     return squeezed(array, 0.0)
 
 
+def as_times(given: ArrayLike, length: int) -> NDArray[np.float64]:
+    """When each cell was drawn."""
+    try:
+        array = np.array(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError("times must be numbers that grow with time, such as seconds since 1970.") from None
+    if array.shape != (length,) or not np.isfinite(array).all():
+        raise InputError(f"times must hold one finite number for each of the {length} cells; got shape {array.shape}.")
+    return array
+
+
 def as_labels(name: str, given: ArrayLike | None) -> NDArray[Any] | None:
     """Distinct names, text where they are objects."""
     if given is None:

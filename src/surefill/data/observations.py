@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from surefill.arrays import Floats, IntArray, read_only
 from surefill.data.bounds import BoundsSource, describe_bounds, resolve_bounds
-from surefill.data.checks import as_counts, as_indices, as_labels, as_scatter, as_values, resolve_shape
+from surefill.data.checks import as_counts, as_indices, as_labels, as_scatter, as_times, as_values, resolve_shape
 from surefill.data.compact import is_constant, taken
 from surefill.data.entries import Entries
 from surefill.data.groups import Groups, index_type_for
@@ -64,6 +64,8 @@ class Observations:
     scatter : sum over a cell's draws of (y_t - mean)^2.
     bounds_from : how the bounds are known: given, the scale that values lie on, or only the range seen.
     disagreements : cells whose repeated draws had different values. That is noise, and allowed.
+    times : when each cell was drawn, in seconds or any numbers that grow with time, set by :meth:`with_times`; None
+        where not known.
 
     Examples
     --------
@@ -89,6 +91,7 @@ class Observations:
     bounds_from: BoundsSource = field(init=False)
     disagreements: int = field(init=False)
     skipped: int = field(init=False, default=0)
+    times: NDArray[np.float64] | None = field(init=False, default=None)
 
     def __init__(
         self,
@@ -252,7 +255,22 @@ class Observations:
         for name in SHARED:
             object.__setattr__(part, name, getattr(self, name))
         part._set_cells(*cells)
+        if self.times is not None:
+            as_given = len(part) == len(i)
+            times = self.times[index if as_given else self.find(part.rows, part.cols)]
+            object.__setattr__(part, "times", read_only(times))
         return part
+
+    def with_times(self, times: ArrayLike | None) -> Self:
+        """The same observations, each cell with the time it was drawn at: one number per cell, or None for no times.
+
+        >>> seen = Observations([0, 1], [0, 1], [4.0, 3.0]).with_times([881250949, 881250950])
+        >>> seen.select([1]).times
+        array([8.8125095e+08])
+        """
+        same = copy.copy(self)
+        object.__setattr__(same, "times", None if times is None else read_only(as_times(times, len(self))))
+        return same
 
     def in_shape(
         self,
