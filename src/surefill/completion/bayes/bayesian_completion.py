@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from surefill.arrays import Array, IntArray, is_grid
+from surefill.completion.bayes.dated import DatedFactors
 from surefill.completion.bayes.variational import FactorPosterior, VariationalRegression
 from surefill.completion.factored_completion import FactoredCompletion
 from surefill.completion.grouped_regression import as_features, merged
@@ -70,6 +71,8 @@ class BayesianFactorCompletion(FactoredCompletion):
     row_covariances : the covariance of (b_i, p_i) of each row given the columns, and last the prior's; None where only
         values are kept. They are computed when first asked for and take O(m rank^2) memory, all else O((m + n) rank).
     col_covariances : the same for columns.
+    dated : a posterior that knows when cells were drawn, for values at a time; None where the fit had no times, or they
+        were of no use.
 
     Examples
     --------
@@ -91,6 +94,7 @@ class BayesianFactorCompletion(FactoredCompletion):
     cols: FactorPosterior
     row_covariances: PosteriorCovariances | None = None
     col_covariances: PosteriorCovariances | None = None
+    dated: DatedFactors | None = None
 
     def __post_init__(self) -> None:
         x, y = self.rows, self.cols
@@ -107,6 +111,16 @@ class BayesianFactorCompletion(FactoredCompletion):
     def col_table(self) -> tuple[IntArray, Array]:
         """Ids and posterior means of the columns."""
         return self.cols.ids, self.cols.mean
+
+    def at(self, rows: ArrayLike, cols: ArrayLike, times: ArrayLike | None = None) -> NDArray[np.float64]:
+        """Values at the pairs (rows[t], cols[t]), where ``times`` are given at these times, else at no date in particular.
+
+        Where dates were of no use when fitting, times make no difference.
+        """
+        if times is None or self.dated is None:
+            return super().at(rows, cols)
+        i, j, when = np.broadcast_arrays(np.asarray(rows), np.asarray(cols), np.asarray(times, dtype=np.float64))
+        return self._in_units(self.dated.at(i, j, when))
 
     def variance(self, rows: ArrayLike, cols: ArrayLike) -> NDArray[np.float64]:
         """noise + f_j' S_i f_j + g_i' T_j g_i with f_j = (1, q_j), g_i = (1, p_i) and their covariances S_i, T_j:
@@ -180,12 +194,15 @@ class BayesianFactorCompletion(FactoredCompletion):
         )
         if not keep:
             covariances = None if self.row_covariances is None else alone._of_rows(observations)
-            return replace(alone, row_covariances=covariances, col_covariances=self.col_covariances)
+            target = self.residual(observations)
+            dated = None if self.dated is None else self.dated.fold_in(observations, target, self.unit)
+            return replace(alone, row_covariances=covariances, col_covariances=self.col_covariances, dated=dated)
         all_rows = self.rows.merged(rows)
         return replace(
             self,
             shape=observations.shape,
             rows=all_rows,
+            dated=None,
             cols=self.cols.with_implicit_reindexed(self.rows.ids, all_rows.ids),
             row_covariances=_merged(self.rows.ids, self.row_covariances, rows.ids, alone._of_rows(observations)),
         )
@@ -200,12 +217,13 @@ class BayesianFactorCompletion(FactoredCompletion):
         )
         if not keep:
             covariances = None if self.col_covariances is None else alone._of_cols(observations)
-            return replace(alone, col_covariances=covariances, row_covariances=self.row_covariances)
+            return replace(alone, col_covariances=covariances, row_covariances=self.row_covariances, dated=None)
         all_cols = self.cols.merged(cols)
         return replace(
             self,
             shape=observations.shape,
             cols=all_cols,
+            dated=None,
             rows=self.rows.with_implicit_reindexed(self.cols.ids, all_cols.ids),
             col_covariances=_merged(self.cols.ids, self.col_covariances, cols.ids, alone._of_cols(observations)),
         )

@@ -10,6 +10,7 @@ import numpy as np
 
 from surefill.arrays import Array, Floats
 from surefill.completion.bayes.bayesian_completion import BayesianFactorCompletion
+from surefill.completion.bayes.dated import DatedSolver, dated_factors
 from surefill.completion.bayes.noise_precision import NoisePrecision
 from surefill.completion.bayes.variational import LEAST_NOISE, FactorPosterior, VariationalRegression
 from surefill.data import Observations
@@ -36,6 +37,12 @@ GROWTH_SWEEPS = 8
 
 HELD_OUT = 0.1
 """The share of cells held out where the rank is to be chosen."""
+
+DRIFTS = (1 / 60, 1 / 15, 4 / 15)
+"""Variances of a row's drift that are tried, in units of the noise: of standard deviation 0.13, 0.26 and 0.52 of it."""
+
+DATED_SWEEPS = 10
+"""Sweeps with dates, from the posterior without: held-out errors fell by 1% in ten of them, 0.02% in the last."""
 
 LEAST_GAIN = 0.004
 """More factors are tried while the last ones lowered the squared error of the held-out cells by this share."""
@@ -70,6 +77,9 @@ class BayesianFactorModel:
     max_sweeps : stop after this many sweeps of the better start, at least 2.
     tol : stop once a sweep raises the bound by less than this per draw.
     random_state : seed of the starting factors; same seed, same result.
+    drift : where observations have times, the variance of a row's drift around its mean, in units of the noise
+        (:mod:`surefill.completion.bayes.dated`); values at known times are then predicted by it. "auto" tries a few on
+        a tenth of the cells, none among them; 0 leaves times alone.
 
     Examples
     --------
@@ -84,16 +94,21 @@ class BayesianFactorModel:
     max_sweeps: int = 200
     tol: float = 1e-3
     random_state: int = 0
+    drift: float | Literal["auto"] = "auto"
 
     def fit(self, observations: Observations, progress: ProgressCallback | None = None) -> BayesianFactorCompletion:
         """Complete the whole matrix."""
         self._validate()
-        *_, grown = self.chosen_for(observations, progress).growth(observations, progress)
-        return grown.with_covariances(observations)
+        chosen = self.chosen_for(observations, progress)
+        *_, grown = chosen.growth(observations, progress)
+        return chosen.with_dates(grown, observations, progress).with_covariances(observations)
 
     def chosen_for(self, observations: Observations, progress: ProgressCallback | None = None) -> Self:
         """The same model with the rank that was given, or with one chosen on a tenth of the cells."""
         self._validate()
+        if observations.times is not None and self.drift == "auto":
+            drift = self._chosen_drift(observations, progress)
+            return replace(self, drift=drift).chosen_for(observations, progress)
         if self.rank != "auto":
             return self
         n_lines = len(observations.by_row) + len(observations.by_col)
@@ -127,6 +142,36 @@ class BayesianFactorModel:
                 grown = replace(solver, start=solver.widened(outcome.state, rank), equal_noise=False)
                 outcome = run(grown, max_steps=min(GROWTH_SWEEPS, self.max_sweeps), progress=progress)
             yield _completion(observations, solver.mean, outcome)
+
+    def with_dates(
+        self, completion: BayesianFactorCompletion, observations: Observations, progress: ProgressCallback | None = None
+    ) -> BayesianFactorCompletion:
+        """``completion`` of these observations, and a posterior that knows their times, gone on with from it."""
+        if observations.times is None or not self.drift:
+            return completion
+        assert self.drift != "auto"
+        solver = VariationalSolver.of(observations, completion.rank, self.tol, self.random_state, completion.mean)
+        with one_blas_thread():
+            start = solver.reindexed(completion.rows, completion.cols, completion.noise)
+            dated = DatedSolver.of(solver, start, self.drift)
+            outcome = run(dated, max_steps=min(DATED_SWEEPS, self.max_sweeps), progress=progress)
+        return replace(completion, dated=dated_factors(outcome.state))
+
+    def _chosen_drift(self, observations: Observations, progress: ProgressCallback | None) -> float:
+        """The drift that predicts a tenth of the cells best, after few factors and sweeps; 0 where none does."""
+        if len(observations) < 2:
+            return 0.0
+        train, held_out = split_entries(observations, HELD_OUT, self.random_state)
+        few = replace(self, rank=FIRST_RANK, drift=0.0, max_sweeps=DATED_SWEEPS)
+        *_, plain = few.growth(train, progress)
+
+        def error(drift: float) -> float:
+            dated = replace(few, drift=drift, max_sweeps=2).with_dates(plain, train, progress)
+            times = held_out.times if drift else None
+            errors = held_out.squared_errors(dated.at(held_out.rows, held_out.cols, times))
+            return float(np.average(errors, weights=held_out.counts))
+
+        return min((0.0, *DRIFTS), key=error)
 
     def fit_from(
         self,
@@ -177,6 +222,8 @@ class BayesianFactorModel:
             raise invalid_parameter(
                 "BayesianFactorModel", "random_state", "a whole number of at least 0", self.random_state
             )
+        if self.drift != "auto" and not (is_number(self.drift) and 0 <= self.drift < np.inf):
+            raise invalid_parameter("BayesianFactorModel", "drift", "a number of at least 0, or 'auto'", self.drift)
 
 
 def _completion(
