@@ -116,7 +116,8 @@ def test_scales_are_between_the_gap_and_the_span():
     sittings = Sittings.of(np.array([0, 0, 0, 1]), np.array([0.0, 1.0, 16.0, 0.0]))
     scales = sittings.scales()
     assert scales[0] == pytest.approx(np.median([1, 15]))
-    assert np.all(np.diff(scales) > 0) and scales[-1] < 16
+    assert np.all(np.diff(scales) > 0)
+    assert scales[-1] < 16
 
 
 def test_bad_times_and_drifts_are_refused(split):

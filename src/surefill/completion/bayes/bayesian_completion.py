@@ -113,9 +113,9 @@ class BayesianFactorCompletion(FactoredCompletion):
         return self.cols.ids, self.cols.mean
 
     def at(self, rows: ArrayLike, cols: ArrayLike, times: ArrayLike | None = None) -> NDArray[np.float64]:
-        """Values at the pairs (rows[t], cols[t]), where ``times`` are given at these times, else at no date in particular.
+        """Values at the pairs (rows[t], cols[t]): at these ``times`` where given, else at no date in particular.
 
-        Where dates were of no use when fitting, times make no difference.
+        Where the fit had no times, or they were of no use to it, they make no difference.
         """
         if times is None or self.dated is None:
             return super().at(rows, cols)

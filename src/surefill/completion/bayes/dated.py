@@ -2,8 +2,8 @@
 
     y_t ~ N(mean + b_i + c_j + p_i . q_j + e_i(when_t), noise / (s_i t_j))
 
-with e_i the process of :mod:`surefill.completion.bayes.drift` and all else as in :class:`BayesianFactorModel`. q(e_i) is
-a factor of the posterior like q(x_i): given all others it is exact, and its mean is taken from the targets and its
+with e_i the process of :mod:`surefill.completion.bayes.drift` and all else as in :class:`BayesianFactorModel`. q(e_i)
+is a factor of the posterior like q(x_i): given all others it is exact, and its mean is taken from the targets and its
 variance added to the squared errors while rows, columns, prior and noise are updated. The bound gains
 
     - 1/2 sum_t w_t (E (r_t - e)^2 - before) / noise - sum_i KL(q(e_i) | p(e_i)),
@@ -141,8 +141,10 @@ class DatedSolver:
 
     def init(self) -> DatedState:
         """The drift given the factors without dates."""
-        none = DriftUpdate(self._no_drift(), *np.zeros((2, len(self.cells.sittings.times))), divergence=0.0)
-        return self._with_drift(self.start, none, -np.inf)
+        at = self.cells.sittings
+        zeros = np.zeros(len(at.times))
+        drift = Drift(at.ids, at.starts, at.times, zeros, zeros, self.scales, self.amplitude)
+        return self._with_drift(self.start, DriftUpdate(drift, zeros, zeros, divergence=0.0), -np.inf)
 
     def step(self, state: DatedState) -> DatedState:
         """Prior, noise, columns and rows given the drift, then the drift given these."""
@@ -157,11 +159,6 @@ class DatedSolver:
         less = self.cells.error(rows, cols, before) - self.cells.error(rows, cols, drift)
         bound = factors.bound + less / (2 * factors.noise) - drift.divergence
         return DatedState(factors, drift, bound, bound - bound_before)
-
-    def _no_drift(self) -> Drift:
-        at = self.cells.sittings
-        zeros = np.zeros(len(at.times))
-        return Drift(at.ids, at.starts, at.times, zeros, zeros, self.scales, self.amplitude)
 
     def measure(self, state: DatedState) -> float:
         """The lower bound on the evidence, less a constant."""

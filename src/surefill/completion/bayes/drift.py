@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefill.arrays import Array, IntArray
-from surefill.data import Groups, Observations
+from surefill.data import Groups
 from surefill.data.groups import locate
 from surefill.errors import InputError
 from surefill.kernels.drift_smoother import LOG_TWO_PI, smooth_groups
@@ -75,7 +75,7 @@ class Drift:
     >>> drift = Drift(np.array([3]), starts, times, np.ones(2), np.full(2, 100.0), np.array([10.0]), 0.5)
     >>> mean, variance = drift.at(np.array([3, 3, 7]), np.array([0.5, 1000.0, 0.5]))
     >>> mean.round(2), variance.round(2)
-    (array([0.98, 0.  , 0.  ]), array([0.02, 0.5 , 0.5 ]))
+    (array([0.99, 0.  , 0.  ]), array([0.03, 0.5 , 0.5 ]))
     """
 
     ids: IntArray
@@ -93,11 +93,12 @@ class Drift:
             raise InputError("the drift of rows needs finite times, readings and precisions of one length.")
 
     def at(self, rows: IntArray, times: Array) -> tuple[Array, Array]:
-        """Mean and variance of e_i(t) at the pairs (rows[n], times[n]); those of the prior in a row without readings."""
+        """Mean and variance of e_i(t) at the pairs (rows[n], times[n]); the prior's in a row without readings."""
         asked = Sittings.of(rows, times)
         owner = np.repeat(np.arange(len(asked.ids)), np.diff(asked.starts))
-        known = np.flatnonzero(np.isin(np.repeat(self.ids, np.diff(self.starts)), asked.ids))
-        group = np.r_[owner, locate(asked.ids, np.repeat(self.ids, np.diff(self.starts))[known])]
+        place = np.repeat(locate(asked.ids, self.ids), np.diff(self.starts))
+        known = np.flatnonzero(place >= 0)
+        group = np.r_[owner, place[known]]
         none = np.zeros(len(owner))
         t, r, w = (
             np.r_[first, own[known]]
