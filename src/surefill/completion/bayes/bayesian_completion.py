@@ -194,8 +194,7 @@ class BayesianFactorCompletion(FactoredCompletion):
         )
         if not keep:
             covariances = None if self.row_covariances is None else alone._of_rows(observations)
-            target = self.residual(observations)
-            dated = None if self.dated is None else self.dated.fold_in(observations, target, self.unit)
+            dated = None if self.dated is None else self.dated.fold_in(observations, self.mean, self.unit)
             return replace(alone, row_covariances=covariances, col_covariances=self.col_covariances, dated=dated)
         all_rows = self.rows.merged(rows)
         return replace(

@@ -50,12 +50,12 @@ class DatedFactors:
         i, j = locate(self.rows.ids, rows), locate(self.cols.ids, cols)
         return biased_products(self.rows.mean, self.cols.mean, i, j) + self.drift.at(rows, times)[0]
 
-    def fold_in(self, observations: Observations, target: Array, unit: UnitMap) -> Self | None:
+    def fold_in(self, observations: Observations, mean: float, unit: UnitMap) -> Self | None:
         """The same for other rows, factors and drift by turns; None where their cells have no dates."""
         if observations.times is None:
             return None
-        plain = VariationalRegression.per_row(observations, self.cols.ids, target, unit)
-        cells = DatedCells.of(observations, target)
+        plain = VariationalRegression.per_row(observations, self.cols.ids, mean, unit)
+        cells = DatedCells.of(observations, mean, unit)
         rows = plain.solve_new_groups(self.rows, self.cols, self.noise)
         drift = self.drift
         for _ in range(NEW_GROUP_STEPS):
@@ -75,9 +75,10 @@ class DatedCells:
     sittings: Sittings
 
     @classmethod
-    def of(cls, observations: Observations, target: Array) -> Self:
-        """Cells that all have a date."""
+    def of(cls, observations: Observations, mean: float, unit: UnitMap) -> Self:
+        """Cells that all have a date; ``mean``, on [-1, 1], and ``unit`` are the model's."""
         assert observations.times is not None
+        target = unit.to_unit(observations.values) - mean
         return cls(observations, target, Sittings.of(observations.rows, observations.times))
 
     def update(
@@ -90,17 +91,19 @@ class DatedCells:
     def less(self, regression: VariationalRegression, drift: DriftUpdate) -> VariationalRegression:
         """The regression with the drift's mean taken from its targets, its variance added to the squared errors."""
         entries = regression.groups.take(self.sittings.of_cell)
+        mean, variance = (table[entries].astype(regression.dtype) for table in (drift.mean, drift.variance))
         return replace(
             regression,
-            target=regression.target - drift.mean[entries],
-            scatter=regression.scatter + regression.weight * drift.variance[entries],
+            values=regression.values - mean / regression.scale,
+            scatter=regression.scatter + regression.counts * variance,
         )
 
-    def error(self, rows: FactorPosterior, cols: FactorPosterior, drift: DriftUpdate) -> float:
-        """sum_t w_t ((r_t - E e)^2 + Var e): the part of the expected squared error that the drift changes."""
-        weight, residual = self._left(rows, cols)
-        of_cell = self.sittings.of_cell
-        return float(weight @ ((residual - drift.mean[of_cell]) ** 2 + drift.variance[of_cell]))
+    def errors(self, rows: FactorPosterior, cols: FactorPosterior, drift: DriftUpdate) -> Array:
+        """sum_t c_t t_j ((r_t - E e)^2 + Var e) of each row: the part of its expected errors that the drift changes."""
+        (weight, residual), of_cell = self._left(rows, cols), self.sittings.of_cell
+        error = weight * ((residual - drift.mean[of_cell]) ** 2 + drift.variance[of_cell])
+        i = locate(rows.ids, self.observations.rows)
+        return np.bincount(i, error, len(rows.ids)) / rows.noise_precision.mean[:-1]
 
     def _left(self, rows: FactorPosterior, cols: FactorPosterior) -> tuple[Array, Array]:
         """w_t, and what the factors leave of each target."""
@@ -133,9 +136,7 @@ class DatedSolver:
     @classmethod
     def of(cls, plain: VariationalSolver, start: VariationalState, share: float) -> Self:
         """From the posterior ``start`` without dates; v of the drift is ``share`` of its noise."""
-        observations = plain.observations
-        target = observations.unit.to_unit(observations.values) - plain.mean
-        cells = DatedCells.of(observations, target)
+        cells = DatedCells.of(plain.observations, plain.mean, plain.observations.unit)
         scales = cells.sittings.scales()
         return cls(replace(plain, equal_noise=False), start, cells, scales, share * start.noise / len(scales))
 
@@ -153,12 +154,14 @@ class DatedSolver:
         return self._with_drift(factors, state.drift, state.bound)
 
     def _with_drift(self, factors: VariationalState, before: DriftUpdate, bound_before: float) -> DatedState:
-        """The factors' bound counts the errors with the drift as it was ``before``."""
+        """The factors' bound and errors count the drift as it was ``before``."""
         rows, cols = factors.rows, factors.cols
         drift = self.cells.update(rows, cols, factors.noise, self.scales, self.amplitude)
-        less = self.cells.error(rows, cols, before) - self.cells.error(rows, cols, drift)
-        bound = factors.bound + less / (2 * factors.noise) - drift.divergence
-        return DatedState(factors, drift, bound, bound - bound_before)
+        less = self.cells.errors(rows, cols, before) - self.cells.errors(rows, cols, drift)
+        gain = float(rows.noise_precision.mean[:-1] @ less) / (2 * factors.noise)
+        bound = factors.bound + gain - drift.divergence
+        now = replace(factors, row_errors=factors.row_errors - less)
+        return DatedState(now, drift, bound, bound - bound_before)
 
     def measure(self, state: DatedState) -> float:
         """The lower bound on the evidence, less a constant."""
