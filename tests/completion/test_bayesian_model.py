@@ -180,8 +180,7 @@ def test_everything_is_optimal_when_converged(repeated):
     assert noises[1] == max(noises)
 
 
-def test_prior_means_converge_to_their_ridge_regression(repeated, monkeypatch):
-    monkeypatch.setattr("surefill.completion.bayes.variational.IMPLICIT_STEPS", 12)
+def test_prior_means_converge_to_their_ridge_regression(repeated):
     solver = VariationalSolver.of(repeated, 2, 1e-3, 0)
     rows, (row_regression, col_regression) = solver.init().rows, (solver.rows, solver.cols)
     B = np.zeros((len(rows.ids), len(rows.implicit) - 1))
@@ -190,7 +189,7 @@ def test_prior_means_converge_to_their_ridge_regression(repeated, monkeypatch):
     B = np.hstack([B / root_sizes, root_sizes, np.ones_like(root_sizes)])
     *away, common, intercept = np.linalg.solve(B.T @ B + 3 * np.eye(B.shape[1]), B.T @ rows.mean[:-1])
     learnt, prior_means = rows, row_regression.prior_means(rows)
-    for _ in range(100):
+    for _ in range(300):
         learnt, prior_means = row_regression.with_learnt_prior(learnt, prior_means, col_regression)
     np.testing.assert_allclose(prior_means, row_regression.prior_means(learnt), atol=1e-9)
     np.testing.assert_allclose(learnt.implicit, [*(np.array(away) + common), common], atol=1e-9)
