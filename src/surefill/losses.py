@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from surefill.arrays import Array
 from surefill.data import BoundsSource, Observations
+from surefill.data.compact import mean_by_counts
 from surefill.errors import InputError, invalid_parameter, is_number
 from surefill.registry import storable
 
@@ -71,7 +72,7 @@ class Loss(ABC):
     def default_tolerance(self, observations: Observations) -> float:
         """Half the mean loss of the best constant: kept entries then have at most half of it."""
         constant = self._best_constant(observations)
-        mean = float(np.average(self.at(observations, constant), weights=observations.counts))
+        mean = mean_by_counts(self.at(observations, constant), observations.counts)
         if mean == 0:
             raise InputError(
                 f"the {self.mean_name} of predicting {constant:g} everywhere is 0, so a tolerance must be given."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,33 @@ def exact_floats(values: NDArray[Any]) -> Floats:
                 return np.array(values, dtype=np.float64)
         return small
     return np.array(values, dtype=np.float64)
+
+
+def piecewise(function: Callable[..., NDArray[Any]], *arrays: NDArray[Any]) -> NDArray[np.float64]:
+    """``function`` of arrays with an item for each cell, taken piece by piece so that what it needs itself stays small.
+
+    >>> piecewise(np.add, np.array([1.0, 2.0]), np.array([0.5, 0.5]))
+    array([1.5, 2.5])
+    """
+    length = len(arrays[0])
+    if length <= PIECE:
+        return np.asarray(function(*arrays), dtype=np.float64)
+    result = np.empty(length)
+    for first in range(0, length, PIECE):
+        here = slice(first, first + PIECE)
+        result[here] = function(*(array[here] for array in arrays))
+    return result
+
+
+def mean_by_counts(values: NDArray[Any], counts: NDArray[np.int64]) -> float:
+    """sum counts values / sum counts, in double precision.
+
+    >>> mean_by_counts(np.array([1.0, 4.0]), np.array([2, 1]))
+    2.0
+    """
+    if is_constant(counts):
+        return float(np.sum(values, dtype=np.float64) / len(values))
+    return float(np.average(values, weights=counts))
 
 
 def constant(value: float, length: int, dtype: type[Any]) -> NDArray[Any]:

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from surefill.arrays import Floats, IntArray, read_only
 from surefill.data.bounds import BoundsSource, describe_bounds, resolve_bounds
 from surefill.data.checks import as_counts, as_indices, as_labels, as_scatter, as_times, as_values, resolve_shape
-from surefill.data.compact import is_constant, taken
+from surefill.data.compact import is_constant, mean_by_counts, taken
 from surefill.data.entries import Entries
 from surefill.data.groups import Groups, index_type_for
 from surefill.data.labels import LabelIndex
@@ -170,7 +170,7 @@ class Observations:
     @property
     def n_draws(self) -> int:
         """N of the paper: how many draws were made, repeats included."""
-        return int(self.counts.sum())
+        return len(self) if is_constant(self.counts) else int(self.counts.sum())
 
     @property
     def weights(self) -> NDArray[np.float64]:
@@ -191,11 +191,13 @@ class Observations:
     @property
     def variance(self) -> float:
         """Variance of all draws, repeats included."""
-        return float(np.average(self.squared_errors(np.average(self.values, weights=self.counts)), weights=self.counts))
+        return mean_by_counts(self.squared_errors(mean_by_counts(self.values, self.counts)), self.counts)
 
     def squared_errors(self, predicted: ArrayLike) -> NDArray[np.float64]:
         """Mean over each cell's draws of (predicted_x - y_t)^2 = (predicted_x - mean_x)^2 + scatter_x / count_x."""
-        return (np.asarray(predicted, dtype=np.float64) - self.values) ** 2 + self.scatter / self.counts
+        errors = np.subtract(np.asarray(predicted, dtype=np.float64), self.values)
+        np.square(errors, out=errors)
+        return errors if is_constant(self.scatter) else errors + self.scatter / self.counts
 
     @cached_property
     def by_row(self) -> Groups:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from surefill.arrays import Indices
+from surefill.data.compact import PIECE
 from surefill.data.observations import Observations
 from surefill.errors import InputError, invalid_parameter
 
@@ -51,9 +53,22 @@ def split_folds(
         yield observations.select(fold != k), observations.select(fold == k)
 
 
-def fold_numbers(n_cells: int, n_folds: int, random_state: int) -> Indices:
+def fold_numbers(n_cells: int, n_folds: int, random_state: int) -> NDArray[Any]:
     """A number from 0 to n_folds - 1 for each cell at random, each number for as many cells as the others."""
-    return np.random.default_rng(random_state).permutation(np.arange(n_cells) % n_folds)
+    numbers = np.arange(n_folds, dtype=np.uint8 if n_folds <= np.iinfo(np.uint8).max else np.int64)
+    return np.random.default_rng(random_state).permutation(np.resize(numbers, n_cells))
+
+
+def coins(n_cells: int, chance: float, random_state: int) -> NDArray[np.bool_]:
+    """A coin for each cell, heads with this chance.
+
+    >>> coins(4, 0.5, random_state=0)
+    array([False,  True,  True,  True])
+    """
+    rng, heads = np.random.default_rng(random_state), np.empty(n_cells, dtype=bool)
+    for first in range(0, n_cells, PIECE):
+        heads[first : first + PIECE] = rng.random(min(PIECE, n_cells - first)) < chance
+    return heads
 
 
 def split_rows(

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from surefill.arrays import Array
 from surefill.completion import Completion, CompletionAlgorithm
 from surefill.confidence import Certificate, ConfidenceAlgorithm, ExtendableConfidence
 from surefill.confidence.algorithm import TriedConfidence
 from surefill.data import BoundsSource, Observations
+from surefill.data.compact import PIECE
 from surefill.errors import InputError, invalid_parameter
 from surefill.estimators.costs import parts_of_fit
 from surefill.estimators.result import Estimates, EstimatesAt, PartialCompletion
@@ -25,7 +25,6 @@ from surefill.guarantee import (
     ConformalScores,
     Population,
     SelectionPlan,
-    TargetWeights,
     rounding_threshold,
     select,
     state_guarantee,
@@ -43,6 +42,9 @@ from surefill.waiting import part, plan
 
 POPULATION = 50_000
 """Cells that a plan is made on, and filled ones counted: a share of them is known to 0.2%."""
+
+MOST_LIKE_OBSERVED = 1_000_000
+"""Training cells at most that stand for the calibration cells to come: a plan needs shares of them to a thousandth."""
 
 UNTESTED = 0.05
 """Share of held-out cells below whose confidence nothing is kept: what lies there was hardly tested."""
@@ -118,7 +120,7 @@ class Fitting:
             trial = self._try(cross_fit, tolerance)
         with self._timed("fit"):
             with part(self.progress, "fit"):
-                completion = algorithm.fit(train, self.progress)
+                completion = cross_fit.whole()
             measure = self.confidences[0] if trial is None else trial.confidence
             with part(self.progress, "support"):
                 confidence, certificate = measure.fit(train, completion, self.progress)
@@ -202,12 +204,13 @@ class Fitting:
     ) -> PartialCompletion:
         """Settle the plan on the training cells, then look at the calibration cells, once."""
         drawn, held_out, weights = split.drawn, split.calibration, split.weights
-        at_train = found.at(drawn.rows, drawn.cols)
-        loss = self._bounded_loss(observations, drawn, at_train.predicted)
+        loss = self._bounded_loss(observations, drawn, found.completion)
         if weights.propensity is None:
+            some = slice(None, None, max(1, len(drawn) // MOST_LIKE_OBSERVED))
+            at_train = found.at(drawn.rows[some], drawn.cols[some])
             population = _cells_like_observed(at_train, loss, floor, len(held_out))
         else:
-            population = self._cells_outside(observations, split.train, weights, found, loss, floor)
+            population = self._cells_outside(split, found, loss, floor)
         plan = SelectionPlan(
             tolerance=tolerance,
             delta=self.delta,
@@ -256,21 +259,20 @@ class Fitting:
 
     def _cells_outside(
         self,
-        observations: Observations,
-        train: Observations,
-        weights: TargetWeights,
+        split: CalibrationSplit,
         found: Estimates,
         loss: ClippedLoss,
         floor: float,
     ) -> Population:
         """Supported cells outside training, or some of them drawn evenly, in the table that chances are known of."""
+        train, weights = split.train, split.weights
         shape = weights.shape or train.shape
         cells = some_cells(shape, POPULATION, self.random_state)
         count = shape[0] * shape[1] / len(cells[0])
         outside = train.find(*cells) < 0
         rows, cols = cells[0][outside], cells[1][outside]
         at = found.at(rows, cols)
-        missing = observations.find(rows, cols) < 0
+        missing = split.calibration.find(rows, cols) < 0
         supported = within(0.0, at.confidence, 0.0, floor)
         return Population.of(
             at.risk[supported],
@@ -281,14 +283,14 @@ class Fitting:
             count * np.count_nonzero(missing),
         )
 
-    def _bounded_loss(self, observations: Observations, train: Observations, predicted: Array) -> ClippedLoss:
+    def _bounded_loss(self, observations: Observations, train: Observations, completion: Completion) -> ClippedLoss:
         """The loss, clipped at what bounds and predictions of the training cells allow.
 
         A scale that the training cells lie on counts as known only where all cells lie on it.
         """
         agrees = (train.bounds, train.bounds_from) == (observations.bounds, observations.bounds_from)
         source = train.bounds_from if agrees else BoundsSource.SEEN
-        return ClippedLoss(self.loss, train.bounds, source, _range_within(predicted, train.bounds))
+        return ClippedLoss(self.loss, train.bounds, source, _range_within(completion, train))
 
     @contextmanager
     def _timed(self, stage: str) -> Iterator[None]:
@@ -297,10 +299,14 @@ class Fitting:
         self.timings[stage] = time.perf_counter() - start
 
 
-def _range_within(predicted: Array, bounds: tuple[float, float]) -> tuple[float, float]:
-    """The least and the largest prediction, within the bounds."""
-    inside = np.clip(predicted, *bounds)
-    return float(inside.min()), float(inside.max())
+def _range_within(completion: Completion, cells: Observations) -> tuple[float, float]:
+    """The least and the largest prediction of the cells, within the bounds."""
+    lowest, highest = np.inf, -np.inf
+    for first in range(0, len(cells), PIECE):
+        predicted = completion.at(cells.rows[first : first + PIECE], cells.cols[first : first + PIECE])
+        lowest, highest = min(lowest, float(predicted.min())), max(highest, float(predicted.max()))
+    low, high = np.clip([lowest, highest], *cells.bounds)
+    return float(low), float(high)
 
 
 def _cells_like_observed(at_train: EstimatesAt, loss: ClippedLoss, floor: float, n_calibration: int) -> Population:

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefill.arrays import Array
-from surefill.data import Observations
-from surefill.data.splits import split_entries
+from surefill.data import COMPACT_CELLS, Observations
+from surefill.data.compact import piecewise
+from surefill.data.splits import coins, split_entries
 from surefill.guarantee.propensity import Aim, MarginRaking, calibrate, choose_propensity
 from surefill.guarantee.target_weights import LARGEST_RATE, HeldOutRate, TargetWeights
 
@@ -18,13 +19,23 @@ CALIBRATION, LEAST_CALIBRATION, ENOUGH_CALIBRATION = 0.2, 0.1, 20_000
 """Shares of the cells set aside, and how many are enough: the sampling error of a mean over 20,000 is 1%, with weights
 that make them count half."""
 
+MOST_CALIBRATION = 500_000
+"""Cells set aside at most: the sampling error of a mean over them is 0.2%, far below what any tolerance is known to."""
+
+ENOUGH_CHANCES = 1_000_000
+"""Cells whose chances settle the rate at which cells are held out: the share is then met to a thousandth."""
+
 ENOUGH_TO_RAKE = 5_000
 """With fewer cells in the second half the sampling error of a mean, some 3%, hides what raking would mend."""
 
 
 def calibration_share(n_cells: int) -> float:
-    """The share of the cells set aside: a fifth, of more than 100,000 cells 20,000 of them, but at least a tenth."""
-    return max(LEAST_CALIBRATION, min(CALIBRATION, ENOUGH_CALIBRATION / n_cells))
+    """The share of the cells set aside: a fifth, of more than 100,000 cells 20,000 of them, but at least a tenth.
+
+    Of more than five million cells it is 500,000 of them.
+    """
+    least = min(LEAST_CALIBRATION, MOST_CALIBRATION / n_cells)
+    return max(least, min(CALIBRATION, ENOUGH_CALIBRATION / n_cells))
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +72,7 @@ class CalibrationSplit:
     @property
     def drawn(self) -> Observations:
         """The training cells that were not asked for."""
-        return self.train.select(~self.asked)
+        return self.train.select(~self.asked) if self.asked.any() else self.train
 
     @classmethod
     def of(
@@ -79,11 +90,17 @@ class CalibrationSplit:
         had then, where it has grown since.
         """
         asked = np.zeros(len(observations), dtype=bool) if asked is None else asked
-        drawn = observations.select(~asked).in_shape(observations.shape if shape is None else shape)
+        drawn = observations.select(~asked) if asked.any() else observations
+        drawn = drawn.in_shape(observations.shape if shape is None else shape)
         calibration, weights = _held_out(drawn, aim, propensity, random_state)
         training = np.ones(len(observations), dtype=bool)
         training[observations.find(calibration.rows, calibration.cols)] = False
-        return cls(observations.select(training), calibration, weights, asked[training])
+        train, asked = observations.select(training), asked[training]
+        if len(train) >= COMPACT_CELLS and not train.by_row.in_order:
+            # Row by row, the grouped regressions of the fit need no second copy of the cells.
+            order = train.by_row.order
+            train, asked = train.select(order), asked[order]
+        return cls(train, calibration, weights, asked)
 
 
 def _held_out(
@@ -97,12 +114,15 @@ def _held_out(
     first, second = _halves(observations, random_state)
     model = choose_propensity(propensity, aim, first, 1 - LARGEST_RATE, random_state)
     assert model is not None
-    rate = HeldOutRate.of(model.at(first.rows, first.cols), share)
-    heads = _coins(rate.at(model.at(second.rows, second.cols)) / LARGEST_RATE, random_state)
+    some = slice(None, None, max(1, len(first) // ENOUGH_CHANCES))
+    rate = HeldOutRate.of(model.at(first.rows[some], first.cols[some]), share)
+    modelled = piecewise(model.at, second.rows, second.cols)
+    heads = _coins(rate.at(modelled) / LARGEST_RATE, random_state)
     calibrated = calibrate(model, first, second, 1 - LARGEST_RATE, random_state)
     if len(second) >= ENOUGH_TO_RAKE:
-        raking = MarginRaking.of(calibrated.at(second.rows, second.cols), first, second, 1 - LARGEST_RATE)
-        calibrated = replace(calibrated, raking=raking)
+        corrected = piecewise(calibrated.corrected, modelled, second.rows, second.cols)
+        del modelled
+        calibrated = replace(calibrated, raking=MarginRaking.of(corrected, first, second, 1 - LARGEST_RATE))
     correction = calibrated if propensity is None else None
     weights = TargetWeights(aim, model, rate, correction, calibrated.misfit, observations.shape)
     return second.select(heads), weights
@@ -110,9 +130,9 @@ def _held_out(
 
 def _halves(observations: Observations, random_state: int) -> tuple[Observations, Observations]:
     """Two halves by a fair coin for each cell; the shorter has at least one."""
-    tossed = np.random.default_rng(random_state).random(len(observations))
-    second = tossed < LARGEST_RATE
+    second = coins(len(observations), LARGEST_RATE, random_state)
     if second.all() or not second.any():
+        tossed = np.random.default_rng(random_state).random(len(observations))
         second[np.argmin(tossed)] = True
         second[np.argmax(tossed)] = False
     return observations.select(~second), observations.select(second)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from surefill.arrays import Array, IntArray
 from surefill.completion import Completion, CompletionAlgorithm
 from surefill.data import Observations
-from surefill.data.groups import Groups, locate
-from surefill.data.splits import fold_numbers
+from surefill.data.groups import Groups, compact_positions, locate
+from surefill.data.splits import coins, fold_numbers
 from surefill.errors import InputError
 from surefill.loop import ProgressCallback
 from surefill.losses import SQUARED, Loss
@@ -25,6 +25,14 @@ FEWEST = 20
 
 N_FOLDS = 5
 """Folds of the cells: each completion sees four fifths of them, as a usual cross-validation has it."""
+
+MANY_CELLS, MOST_RESIDUALS = 2_000_000, 4_000_000
+"""Cells beyond which one fold teaches the risk, and cells in it at most: a fifth of two million cells or more tells the
+noise of a row or column of a hundred cells, the typical size in such tables, to a third, and of four million the curves
+that all cells share are known to a tenth of a percent."""
+
+MOST_IN_BLOCKS = 2_000_000
+"""Cells at most, of rows drawn at random, that errors without support are measured on: one number is learnt."""
 
 
 @storable
@@ -92,7 +100,8 @@ class CrossFit:
     """Completions of the observations, each fitted without one of ``n_folds`` random folds of the cells.
 
     A fold is fitted when it is first asked for, and once: the first serves as the trial fit, all of them teach the
-    risk, which is the expectation of ``loss``.
+    risk, which is the expectation of ``loss``. Of more than two million cells there is one fold, a fifth of them and at
+    most four million; the other cells are in none.
 
     Examples
     --------
@@ -116,9 +125,14 @@ class CrossFit:
         if len(observations) < 2:
             raise InputError("fitting without a part of the cells needs at least 2 observed cells; there is 1.")
         self.observations, self.algorithm, self.loss = observations, algorithm, loss
-        self.n_folds = min(n_folds, len(observations))
+        n_cells = len(observations)
+        self.thinned = n_cells > MANY_CELLS
+        self.n_folds = 1 if self.thinned else min(n_folds, n_cells)
         self._seed = random_state
-        self._fold = fold_numbers(len(observations), self.n_folds, random_state)
+        if self.thinned:  # numbered 0 in the fold, 1 in none
+            self._fold = (~coins(n_cells, min(1 / n_folds, MOST_RESIDUALS / n_cells), random_state)).view(np.uint8)
+        else:
+            self._fold = fold_numbers(n_cells, self.n_folds, random_state)
         self._progress = progress
         self._completions: dict[int, Completion] = {}
 
@@ -151,8 +165,16 @@ class CrossFit:
             fitted = current_map().map(lambda fold: self.algorithm.fit(self.split(fold)[0], progress), missing)
         self._completions.update(zip(missing, fitted, strict=True))
 
+    def whole(self) -> Completion:
+        """The completion of all cells; of many it goes on from that without the one fold, where the algorithm can."""
+        go_on = getattr(self.algorithm, "fit_from", None)
+        if self.thinned and go_on is not None:
+            completion: Completion = go_on(self.completion(0), self.observations, self._progress)
+            return completion
+        return self.algorithm.fit(self.observations, self._progress)
+
     def residuals(self, loss: Loss | None = None) -> Residuals:
-        """Every cell once, in the order of the folds, as it looked to the completion of the other folds."""
+        """Every cell of a fold once, in the order of the folds, as it looked to the completion of the other cells."""
         self.fit_all()
         parts = current_map().map(lambda fold: self._residuals_of(fold, loss or self.loss), range(self.n_folds))
         names = [field.name for field in fields(Residuals)]
@@ -168,16 +190,28 @@ class CrossFit:
         Nothing ties the halves together, so what crosses is predicted without support. Of the cells inside, one fold
         is held out to compare with. None where a part has too few cells to tell.
         """
-        cells, rng = self.observations, np.random.default_rng(self._seed)
+        cells, fold = self._some_lines()
+        rng = np.random.default_rng(self._seed)
         halves = [rng.permutation(size) % 2 == 0 for size in (len(cells.by_row), len(cells.by_col))]
         inside = halves[0][cells.by_row.locate(cells.rows)] == halves[1][cells.by_col.locate(cells.cols)]
-        held_out = inside & (self._fold == 0)
+        held_out = inside & (fold == 0)
         if min(np.count_nonzero(inside & ~held_out), np.count_nonzero(held_out), np.count_nonzero(~inside)) < FEWEST:
             return None
         train = cells.select(inside & ~held_out)
         with part(self._progress, "hidden blocks"):
             evidence = Evidence.of(train, self.algorithm.fit(train, self._progress))
         return HiddenBlocks(evidence, cells.select(held_out), cells.select(~inside))
+
+    def _some_lines(self) -> tuple[Observations, NDArray[Any]]:
+        """The cells and the numbers of their folds; of very many those of rows, or columns, drawn at random."""
+        cells = self.observations
+        if len(cells) <= MOST_IN_BLOCKS:
+            return cells, self._fold
+        by_row = len(cells.by_row) >= len(cells.by_col)
+        lines, of_cell = (cells.by_row, cells.rows) if by_row else (cells.by_col, cells.cols)
+        drawn = coins(len(lines), MOST_IN_BLOCKS / len(cells), self._seed)
+        taken = drawn[compact_positions(lines.ids, of_cell)]
+        return cells.select(taken), fold_numbers(int(taken.sum()), N_FOLDS, self._seed)
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,6 +20,7 @@ from sklearn.isotonic import isotonic_regression
 
 from surefill.arrays import Array, Indices, IntArray
 from surefill.data import Observations
+from surefill.data.compact import PIECE
 from surefill.errors import InputError
 from surefill.guarantee.propensity.base import MOST_LIKELY, Propensity
 from surefill.guarantee.propensity.cell_sample import ALL_CELLS, CellSample, CellSampler
@@ -31,6 +32,9 @@ STRATA = 16
 
 LEAST_EXPECTED = 50
 """Cells of O2 that every stratum expects, so that its ratio is known to about 14%."""
+
+MOST_DRAWS = 4_000_000
+"""Draws at most of cells outside O1: each of 16 strata is summed over to a few thousandths."""
 
 BINS = 400
 """Narrow bins of p out of which strata are made."""
@@ -215,13 +219,14 @@ class _Bins(NamedTuple):
     ) -> _Bins:
         sample, offset = _cells_outside(fitted_on, len(held_out), random_state), float(np.log1p(-share))
         logits = _logits(propensity.at(sample.rows, sample.cols))
-        seen_logits = _logits(propensity.at(held_out.rows, held_out.cols))
         count, chance = 1 / sample.rates, expit(logits + offset)
         edges = _edges(logits, count / count.sum() + count * chance / (count @ chance))
-        bin_of, seen_bin = np.searchsorted(edges, logits, "right"), np.searchsorted(edges, seen_logits, "right")
-        size = len(edges) + 1
+        bin_of, size = np.searchsorted(edges, logits, "right"), len(edges) + 1
         cells, expected = _sums(bin_of, count, size), _sums(bin_of, count * chance, size)
-        found = _sums(seen_bin, None, size)
+        found = np.zeros(size)
+        for first in range(0, len(held_out), PIECE):
+            i, j = held_out.rows[first : first + PIECE], held_out.cols[first : first + PIECE]
+            found += _sums(np.searchsorted(edges, _logits(propensity.at(i, j)), "right"), None, size)
         by_coin, by_sample = count * chance * (1 - chance), np.where(sample.rates == 1, 0.0, (count * chance) ** 2)
         variance = _sums(bin_of, by_coin + by_sample, size)
         centres = logit(np.clip(expected / np.maximum(cells, 1e-300), 1e-300, LIKELIEST_SEEN)) - offset
@@ -268,7 +273,8 @@ def _cells_outside(fitted_on: Observations, n_held_out: int, random_state: int) 
     if m * n <= ALL_CELLS:
         return CellSample.whole((m, n), fitted_on)
     row_weight, col_weight = (_sums(lines, None, k) + 0.5 for lines, k in ((fitted_on.rows, m), (fitted_on.cols, n)))
-    sampler, n_draws = CellSampler.of(row_weight, col_weight, uniform=0.5), max(ALL_CELLS, 4 * n_held_out)
+    sampler = CellSampler.of(row_weight, col_weight, uniform=0.5)
+    n_draws = max(ALL_CELLS, min(4 * n_held_out, MOST_DRAWS))
     return sampler.draw(n_draws, np.random.default_rng(random_state)).outside(fitted_on)
 
 

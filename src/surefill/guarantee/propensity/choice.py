@@ -9,6 +9,7 @@ import numpy as np
 
 from surefill.arrays import Array
 from surefill.data import Observations, split_entries
+from surefill.data.splits import coins
 from surefill.errors import InputError
 from surefill.guarantee.propensity.base import GivenPropensity, Propensity, PropensityFunction
 from surefill.guarantee.propensity.factors import (
@@ -33,6 +34,10 @@ HELD_OUT = 0.2
 
 MOST_HELD_OUT = 50_000
 """Held-out locations at most: so many tell gains of a hundredth of a nat per cell from none."""
+
+MOST_LOCATIONS = 1_000_000
+"""Locations at most that factors are learnt from, margins from all: a few dozen numbers are held for each, and a row or
+column has seven coefficients, for which some dozen locations are enough."""
 
 FEWEST_HELD_OUT = 50
 """Held-out locations without which no choice is made."""
@@ -77,6 +82,10 @@ def fit_propensity(locations: Observations, share: float, random_state: int = 0)
     marginal = MarginalPropensity.of(locations, share)
     if len(locations) * HELD_OUT < FEWEST_HELD_OUT:
         return marginal
+    if len(locations) > MOST_LOCATIONS:
+        taken = coins(len(locations), MOST_LOCATIONS / len(locations), random_state)
+        share *= np.count_nonzero(taken) / len(taken)
+        locations = locations.select(taken)
     rng = np.random.default_rng(random_state)
     trial = _best_trial(locations, share, rng)
     if trial.gain <= CLEARLY * trial.standard_error:

@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike
 from surefill.arrays import Array, IntArray
 from surefill.data import Observations
 from surefill.guarantee.propensity.base import MOST_LIKELY
+from surefill.kernels.line_sums import weighted_sums
 from surefill.registry import storable
 
 PRIOR = 5.0
@@ -60,8 +61,8 @@ class MarginRaking:
         row_prior, col_prior = PRIOR * _typical(weight, i, m), PRIOR * _typical(weight, j, n)
         a, b = np.ones(m), np.ones(n)
         for _ in range(SWEEPS):
-            a = (row_cells + row_prior) / (np.bincount(i, weight * b[j], m) + row_prior)
-            b = (col_cells + col_prior) / (np.bincount(j, weight * a[i], n) + col_prior)
+            a = (row_cells + row_prior) / (weighted_sums(i, j, weight, b, m) + row_prior)
+            b = (col_cells + col_prior) / (weighted_sums(j, i, weight, a, n) + col_prior)
         return cls(a, b, share)
 
     def corrected(self, chances: Array, rows: ArrayLike, cols: ArrayLike) -> Array:
