@@ -9,7 +9,8 @@ import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 from scipy.optimize import lsq_linear
 
-from surefill.arrays import Array
+from surefill.arrays import Array, Floats
+from surefill.data.compact import PIECE, piecewise
 from surefill.loop import Status
 from surefill.risk.noise_factors import NoiseFactors, NoiseSide
 
@@ -81,7 +82,7 @@ class Backfitting:
     tol : stop once a step changes f by less than this per draw.
     """
 
-    features: Array
+    features: Floats
     n_slopes: int
     losses: Array
     sides: tuple[NoiseSide, NoiseSide]
@@ -106,20 +107,31 @@ class Backfitting:
     @cached_property
     def _root(self) -> Array:
         """Upper triangular R with R'R = X'WX / 2 + P."""
-        X, w = self.features, self.sides[0].weight
-        return np.asarray(cholesky((X * w[:, None]).T @ X / 2 + self.penalty))
+        gram = np.zeros_like(self.penalty)
+        for here in self._pieces:
+            X, w = self.features[here].astype(np.float64, copy=False), self.sides[0].weight[here]
+            gram += (X * w[:, None]).T @ X
+        return np.asarray(cholesky(gram / 2 + self.penalty))
+
+    @property
+    def _pieces(self) -> list[slice]:
+        return [slice(first, first + PIECE) for first in range(0, len(self.losses), PIECE)]
+
+    def log_expected(self, t: Array) -> Array:
+        """X t, without the factors of rows and columns."""
+        return piecewise(lambda X: X.astype(np.float64, copy=False) @ t, self.features)
 
     def init(self) -> NoiseFit:
         """No factors, the variance as it is but for one scale."""
         t, w, (rows, cols) = self.prior.copy(), self.sides[0].weight, self.sides
-        t[self.n_slopes :] = np.log(np.average(self.losses / np.exp(self.features @ t), weights=w))
+        t[self.n_slopes :] = np.log(np.average(self.losses / np.exp(self.log_expected(t)), weights=w))
         nothing = NoiseFactors.none(rows.ids), NoiseFactors.none(cols.ids)
         return NoiseFit(t, *nothing, np.ones(len(w)), np.inf, np.inf)
 
     def step(self, state: NoiseFit) -> NoiseFit:
         """Row factors, column factors, then coefficients."""
         (rows, cols), t = self.sides, state.coefficients
-        ratio = self.losses / np.exp(self.features @ t)
+        ratio = self.losses / np.exp(self.log_expected(t))
         a, a_left_out = rows.shrunk(ratio / state.cols.of(cols.group, cols.predicted))
         b, b_left_out = cols.shrunk(ratio / a.of(rows.group, rows.predicted))
         left_out = a_left_out * b_left_out
@@ -134,13 +146,16 @@ class Backfitting:
 
     def loss(self, t: Array, factors: Array) -> float:
         """f at t, with the product of both factors given for each entry."""
-        log_risk, w, off = self.features @ t + np.log(factors), self.sides[0].weight, t - self.prior
+        log_risk, w, off = self.log_expected(t) + np.log(factors), self.sides[0].weight, t - self.prior
         return float(w @ (log_risk + self.losses * np.exp(-log_risk)) + off @ self.penalty @ off) / 2
 
     def gradient(self, t: Array, factors: Array) -> Array:
         """Of f in t."""
-        ratio = self.losses / (np.exp(self.features @ t) * factors)
-        return self.features.T @ (self.sides[0].weight * (1.0 - ratio)) / 2 + self.penalty @ (t - self.prior)
+        ratio = self.losses / (np.exp(self.log_expected(t)) * factors)
+        slope, away = np.zeros(len(t)), self.sides[0].weight * (1.0 - ratio)
+        for here in self._pieces:
+            slope += self.features[here].astype(np.float64, copy=False).T @ away[here]
+        return slope / 2 + self.penalty @ (t - self.prior)
 
     def measure(self, state: NoiseFit) -> float:
         """f per draw."""

@@ -26,10 +26,10 @@ FEWEST = 20
 N_FOLDS = 5
 """Folds of the cells: each completion sees four fifths of them, as a usual cross-validation has it."""
 
-MANY_CELLS, MOST_RESIDUALS = 2_000_000, 4_000_000
-"""Cells beyond which one fold teaches the risk, and cells in it at most: a fifth of two million cells or more tells the
-noise of a row or column of a hundred cells, the typical size in such tables, to a third, and of four million the curves
-that all cells share are known to a tenth of a percent."""
+MANY_CELLS, ENOUGH_RESIDUALS, LEAST_SHARE = 2_000_000, 2_000_000, 0.1
+"""Cells beyond which one fold teaches the risk: a fifth of the cells, of more than ten million two million of them, but
+at least a tenth. The noise of a row of a hundred cells is then told to a third from ten of them, and the curves that
+all cells share to a thousandth."""
 
 MOST_IN_BLOCKS = 2_000_000
 """Cells at most, of rows drawn at random, that errors without support are measured on: one number is learnt."""
@@ -74,15 +74,22 @@ def _draws(groups: Groups, counts: NDArray[np.int64]) -> Array:
 @storable
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """What is known of entries before their values are: their predictions, and how unsure these are."""
+    """What is known of entries before their values are: their predictions, and how unsure these are.
+
+    ``shift`` is added to log v: the log of the ratio of the noise in a completion that the risk was learnt from to that
+    in this one, where these were not fitted alike, so that v is in the same units.
+    """
 
     completion: Completion
     spread: CountVariance | None
+    shift: float = 0.0
 
     @classmethod
-    def of(cls, observations: Observations, completion: Completion) -> Self:
+    def of(cls, observations: Observations, completion: Completion, learnt_from: Completion | None = None) -> Self:
         """That of ``completion``, fitted on ``observations``; draws are counted where it has no variance."""
-        return cls(completion, None if hasattr(completion, "variance") else CountVariance.of(observations))
+        noises = [getattr(each, "noise", None) for each in (learnt_from, completion)]
+        shift = 0.0 if None in noises else float(np.log(noises[0] / noises[1]))  # type: ignore[operator]
+        return cls(completion, None if hasattr(completion, "variance") else CountVariance.of(observations), shift)
 
     def fold_in(self, observations: Observations, completion: Completion | None = None) -> Self:
         """What is known of other rows, seen at ``observations`` and completed by ``completion``, if that is known."""
@@ -93,15 +100,16 @@ class Evidence:
     def log_variance(self, rows: ArrayLike, cols: ArrayLike) -> Array:
         """log v at the pairs (rows[t], cols[t])."""
         source = self.completion if self.spread is None else self.spread
-        return np.asarray(np.log(source.variance(rows, cols)))  # type: ignore[union-attr]
+        log_variance = np.log(source.variance(rows, cols))  # type: ignore[union-attr]
+        return np.asarray(log_variance + self.shift if self.shift else log_variance)
 
 
 class CrossFit:
     """Completions of the observations, each fitted without one of ``n_folds`` random folds of the cells.
 
     A fold is fitted when it is first asked for, and once: the first serves as the trial fit, all of them teach the
-    risk, which is the expectation of ``loss``. Of more than two million cells there is one fold, a fifth of them and at
-    most four million; the other cells are in none.
+    risk, which is the expectation of ``loss``. Of more than two million cells there is one fold, a tenth to a fifth of
+    them; the other cells are in none.
 
     Examples
     --------
@@ -130,7 +138,8 @@ class CrossFit:
         self.n_folds = 1 if self.thinned else min(n_folds, n_cells)
         self._seed = random_state
         if self.thinned:  # numbered 0 in the fold, 1 in none
-            self._fold = (~coins(n_cells, min(1 / n_folds, MOST_RESIDUALS / n_cells), random_state)).view(np.uint8)
+            share = min(1 / n_folds, max(LEAST_SHARE, ENOUGH_RESIDUALS / n_cells))
+            self._fold = (~coins(n_cells, share, random_state)).view(np.uint8)
         else:
             self._fold = fold_numbers(n_cells, self.n_folds, random_state)
         self._progress = progress
@@ -164,6 +173,10 @@ class CrossFit:
         with part(progress, "cross-fitting"):
             fitted = current_map().map(lambda fold: self.algorithm.fit(self.split(fold)[0], progress), missing)
         self._completions.update(zip(missing, fitted, strict=True))
+
+    def evidence(self, completion: Completion) -> Evidence:
+        """What is known of entries by the completion of all cells."""
+        return Evidence.of(self.observations, completion, self.completion(0) if self.thinned else None)
 
     def whole(self) -> Completion:
         """The completion of all cells; of many it goes on from that without the one fold, where the algorithm can."""

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Self
+from functools import cached_property, partial
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from surefill.arrays import Array, IntArray
 from surefill.data import Groups
-from surefill.data.groups import locate
+from surefill.data.compact import constant, is_constant, piecewise
+from surefill.data.groups import compact_positions, locate
 from surefill.errors import InputError
 from surefill.registry import storable
 
@@ -21,6 +22,9 @@ CREDIBILITIES = (*(2.0**power for power in range(15)), 1e9)
 
 LARGEST_RATIO, LARGEST_TILT = 5.0, 1.0
 """Losses over their expectation are clipped at the first when slopes are learnt, exponents at the second."""
+
+ENOUGH_TO_CHOOSE = 500_000
+"""Entries, at least half of which choose how many draws a prior counts for: it comes in steps of two."""
 
 TINY, ROUNDING = 1e-300, 1e-12
 """The first keeps divisions by empty sums finite, the second tells a spread of exactly 0 from rounding."""
@@ -66,7 +70,7 @@ class NoiseFactors:
     def _logs(self) -> Array:
         return np.log(self.factors)
 
-    def of(self, groups: NDArray[np.int64], predicted: Array) -> Array:
+    def of(self, groups: IntArray, predicted: Array) -> Array:
         """The factors at positions among ``ids``; -1 is a row without data."""
         return self.factors[groups] * _tilt(self.slopes[groups], predicted - self.centres[groups])
 
@@ -76,7 +80,7 @@ class NoiseSide:
     """The rows (or columns) of a sample: each entry's ``group``, ``weight`` in draws, and what was ``predicted``."""
 
     ids: IntArray
-    group: NDArray[np.int64]
+    group: IntArray
     weight: Array
     predicted: Array
 
@@ -84,7 +88,8 @@ class NoiseSide:
     def of(cls, indices: IntArray, counts: NDArray[np.int64], predicted: Array) -> Self:
         """Entries grouped by ``indices``."""
         groups = Groups.of(indices)
-        return cls(groups.ids, groups.locate(indices), counts.astype(np.float64), predicted)
+        weight = constant(1.0, len(counts), np.float64) if is_constant(counts) else counts.astype(np.float64)
+        return cls(groups.ids, compact_positions(groups.ids, indices), weight, predicted)
 
     def shrunk(self, ratio: Array) -> tuple[NoiseFactors, Array]:
         """The factors of each group, and for each entry those of its group without the entry itself.
@@ -101,44 +106,61 @@ class NoiseSide:
         """
         s = ratio / np.average(ratio, weights=self.weight)
         k = self.credibility(s)
-        left_out = self._left_out(s, k)
-        factors = (k + self._sums(self.weight * s)) / (k + self._sums(self.weight))
+        totals, sizes = sums = self._group_sums(s)
+        left_out = piecewise(partial(self._left_out, sums, k), *self._of_entries(s))
+        factors = (k + totals) / (k + sizes)
         slopes, centres, tilts = self._tilted(np.minimum(s, LARGEST_RATIO * factors[self.group]), k, s / left_out)
         lines = np.append(factors, 1.0), np.append(slopes, 0.0), np.append(centres, 0.0)
         return NoiseFactors(self.ids, *lines), left_out * tilts
 
     def credibility(self, ratio: Array) -> float:
         """The k of ``CREDIBILITIES`` with the least sum_t w_t (log a_t + s_t / a_t), a_t without the entry itself."""
-        return self._best(ratio, lambda k: self._left_out(ratio, k))
+        some, sums = self._some, self._group_sums(ratio)
+        chosen = [each[some] for each in self._of_entries(ratio)]
+        return self._best(ratio, lambda k: self._left_out(sums, k, *chosen))
+
+    @property
+    def _some(self) -> slice:
+        """Entries that choose how many draws a prior counts for: all, or some of very many."""
+        return slice(None, None, max(1, len(self.group) // ENOUGH_TO_CHOOSE))
 
     def _best(self, ratio: Array, left_out: Callable[[float], Array]) -> float:
-        loss = []
+        """The k with the least loss; ``left_out`` gives the factors of some of the entries."""
+        weight, ratio, loss = np.ascontiguousarray(self.weight[self._some]), ratio[self._some], []
         for k in CREDIBILITIES:
             a = left_out(k)
-            loss.append(float(self.weight @ (np.log(a) + ratio / a)))
+            loss.append(float(weight @ (np.log(a) + ratio / a)))
         return CREDIBILITIES[int(np.argmin(loss))]
 
-    def _left_out(self, ratio: Array, k: float) -> Array:
-        total, size = self._sums(self.weight * ratio)[self.group], self._sums(self.weight)[self.group]
-        others: Array = np.maximum(total - self.weight * ratio, 0.0)
-        return (k + others) / (k + size - self.weight)
+    def _of_entries(self, *of_entry: Array) -> tuple[Any, ...]:
+        return self.group, self.weight, *of_entry
+
+    def _group_sums(self, ratio: Array) -> tuple[Array, Array]:
+        return self._sums(self.weight * ratio), self._sums(self.weight)
+
+    def _left_out(self, sums: tuple[Array, Array], k: float, group: IntArray, weight: Array, ratio: Array) -> Array:
+        """a of each of these entries without the entry itself."""
+        totals, sizes = sums
+        others: Array = np.maximum(totals[group] - weight * ratio, 0.0)
+        return (k + others) / (k + sizes[group] - weight)
 
     def _tilted(self, s: Array, k: float, ratio: Array) -> tuple[Array, Array, Array]:
         """d_g, c_g, and for each entry exp(d_g (M - c_g)) without itself; ``ratio`` is what is left to explain."""
         middle = float(np.average(self.predicted, weights=self.weight))
-        M, w = self.predicted - middle, self.weight
-        terms = np.stack([w, w * M, w * M**2, w * s, w * s * M])
-        sums = np.stack([self._sums(term) for term in terms])
-        others = sums[:, self.group] - terms
+        w, M = self.weight, self.predicted - middle
+        sums = np.stack([self._sums(term) for term in (w, w * M, w * M**2, w * s, w * s * M)])
         within = float(_spreads(sums).sum() / w.sum())
 
-        def left_out(k_of_slope: float) -> Array:
+        def left_out(k_of_slope: float, group: IntArray, w: Array, M: Array, s: Array) -> Array:
+            others = sums[:, group] - np.stack([w, w * M, w * M**2, w * s, w * s * M])
             slopes, centres = _slopes(others, k, k_of_slope * within)
             return _tilt(slopes, M - centres)
 
-        best = self._best(ratio, left_out)
+        entries = self._of_entries(M, s)
+        chosen = [each[self._some] for each in entries]
+        best = self._best(ratio, lambda k_of_slope: left_out(k_of_slope, *chosen))
         slopes, centres = _slopes(sums, k, best * within)
-        return slopes, centres + middle, left_out(best)
+        return slopes, centres + middle, piecewise(partial(left_out, best), *entries)
 
     def _sums(self, of_entry: Array) -> Array:
         return np.bincount(self.group, of_entry, len(self.ids)).astype(np.float64)

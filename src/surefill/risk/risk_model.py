@@ -8,10 +8,11 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from surefill.arrays import Array, IntArray, is_grid
+from surefill.arrays import Array, Floats, IntArray, is_grid
 from surefill.completion import Completion
 from surefill.confidence import ExtendableConfidence
-from surefill.data import Observations
+from surefill.data import COMPACT_CELLS, Observations
+from surefill.data.compact import PIECE, mean_by_counts
 from surefill.errors import InputError
 from surefill.kernels.risk_grid import risks_on_grid
 from surefill.loop import ProgressCallback, run
@@ -203,7 +204,7 @@ class RiskModel:
         With a ``confidence`` and its ``floor``, how much larger errors are without support is measured as well, by one
         more completion.
         """
-        loss, evidence = cross_fit.loss.size_loss, Evidence.of(observations, completion)
+        loss, evidence = cross_fit.loss.size_loss, cross_fit.evidence(completion)
         least = (LEAST_ERROR * observations.unit.half_width) ** loss.degree
         cells = cross_fit.residuals(loss)
         learnt, left_out = _learnt(cells, evidence, loss, least, progress)
@@ -241,12 +242,23 @@ def _learnt(
         NoiseSide.of(cells.rows, cells.counts, cells.predicted),
         NoiseSide.of(cells.cols, cells.counts, cells.predicted),
     )
-    centre = float(np.average(cells.log_variance, weights=cells.counts))
-    features = np.column_stack([cells.log_variance - centre, hats(cells.predicted, knots)])
+    centre = mean_by_counts(cells.log_variance, cells.counts)
+    features = _features(cells, centre, knots)
     solver = Backfitting(features, 1, cells.loss + least, sides, TOL, loss.degree / 2)
     with one_blas_thread(), part(progress, "risk"):
         fit = run(solver, max_steps=MAX_STEPS, progress=progress).state
     slope = float(fit.coefficients[0])
     heights = fit.coefficients[1:] - slope * centre
-    left_out = np.exp(features @ fit.coefficients) * fit.left_out
+    left_out = np.exp(solver.log_expected(fit.coefficients)) * fit.left_out
     return FittedRisk(evidence, fit.rows, fit.cols, slope, knots, heights), left_out
+
+
+def _features(cells: Residuals, centre: float, knots: Array) -> Floats:
+    """log v around its mean, and the hat functions of the prediction; of many cells in single precision."""
+    n_cells = len(cells.predicted)
+    features = np.empty((n_cells, 1 + len(knots)), dtype=np.float32 if n_cells >= COMPACT_CELLS else np.float64)
+    for first in range(0, n_cells, PIECE):
+        here = slice(first, first + PIECE)
+        features[here, 0] = cells.log_variance[here] - centre
+        features[here, 1:] = hats(cells.predicted[here], knots)
+    return features
