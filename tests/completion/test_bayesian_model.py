@@ -621,3 +621,34 @@ def test_a_fit_goes_on_only_within_the_same_bounds(sim, fitted):
     wider = Observations(seen.rows, seen.cols, seen.values, seen.shape, (-9, 9), counts=seen.counts)
     with pytest.raises(InputError, match="same 'bounds'"):
         BayesianFactorModel().fit_from(fitted, wider)
+
+
+@pytest.mark.parametrize("wide", [False, True])
+def test_a_fit_that_starts_on_a_sample_of_lines_is_as_good(wide, monkeypatch):
+    sim = make_low_rank((300, 40), rank=3, n_draws=6000, noise=0.05, random_state=0)
+    seen = transposed(sim.observations) if wide else sim.observations
+    truth = sim.truth.T if wide else sim.truth
+    whole = BayesianFactorModel(rank=3).fit(seen)
+    monkeypatch.setattr("surefill.completion.bayes.bayesian_model.SAMPLED_CELLS", 3000)
+    sizes = []
+    of = VariationalSolver.of
+    monkeypatch.setattr(
+        VariationalSolver, "of", lambda seen, *rest: sizes.append(seen.by_row.ids.size) or of(seen, *rest)
+    )
+    sampled = BayesianFactorModel(rank=3).fit(seen)
+    assert sizes == ([40, 40] if wide else [300, 38])
+    errors = [np.mean((completion.dense() - truth) ** 2) for completion in (whole, sampled)]
+    assert errors[1] < 1.1 * errors[0]
+
+
+def test_many_cells_are_fitted_in_single_precision_as_well_as_in_double(monkeypatch):
+    sim = make_low_rank((300, 200), rank=3, n_draws=20_000, noise=0.1, random_state=0)
+    double = BayesianFactorModel(rank=5).fit(sim.observations)
+    monkeypatch.setattr("surefill.completion.bayes.variational.COMPACT_CELLS", 1)
+    single = BayesianFactorModel(rank=5).fit(sim.observations)
+    assert (single.rows.mean.dtype, double.rows.mean.dtype) == (np.float32, np.float64)
+    np.testing.assert_allclose(single.dense(), double.dense(), atol=1e-3)
+    pairs = np.arange(200), np.arange(200)
+    np.testing.assert_allclose(single.variance(*pairs), double.variance(*pairs), rtol=1e-2)
+    folded = single.fold_in(sim.observations.select(sim.observations.rows < 9))
+    np.testing.assert_allclose(folded.block(range(9), range(200)), single.block(range(9), range(200)), atol=0.02)
