@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -36,6 +36,19 @@ def exact_floats(values: NDArray[Any]) -> Floats:
                 return np.array(values, dtype=np.float64)
         return small
     return np.array(values, dtype=np.float64)
+
+
+def joined_floats(parts: Sequence[NDArray[Any]]) -> Floats:
+    """Numbers that come in parts, as :func:`exact_floats` has them all."""
+    single = all(part.dtype == np.float32 for part in parts)
+    return np.concatenate(parts, dtype=np.float32 if single else np.float64)
+
+
+def shortest_floats(values: NDArray[Any]) -> Floats:
+    """The numbers as float32 where each is exactly one, else as they are."""
+    with np.errstate(over="ignore"):
+        short = values.astype(np.float32)
+    return short if np.array_equal(short, values) else values
 
 
 def piecewise(function: Callable[..., NDArray[Any]], *arrays: NDArray[Any]) -> NDArray[np.float64]:

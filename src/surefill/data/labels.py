@@ -11,7 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from surefill.arrays import Indices
+from surefill.arrays import Indices, IntArray
+from surefill.data.compact import PIECE
+from surefill.data.groups import index_type_for
 from surefill.errors import InputError
 
 LARGEST_EXACT = 2.0**53
@@ -26,7 +28,7 @@ class EncodedIds(NamedTuple):
     """The distinct ids of an axis in sorted order, and the position of each observation's id among them."""
 
     labels: NDArray[Any]
-    codes: Indices
+    codes: IntArray
 
 
 class GrownLabels(NamedTuple):
@@ -43,15 +45,40 @@ def encode_integers(ids: NDArray[np.integer[Any]]) -> EncodedIds:
     # A table over the range costs no more than a few passes over the ids while it is at most about as long as they are.
     if highest - lowest > 4 * len(ids) + 1024:
         labels, codes = np.unique(ids, return_inverse=True)
-        return EncodedIds(labels, codes)
-    offsets = (ids - ids.dtype.type(lowest)).astype(np.int64, copy=False)
+        return EncodedIds(labels, codes.astype(index_type_for(len(labels))))
     present = np.zeros(highest - lowest + 1, dtype=bool)
-    present[offsets] = True
-    position = np.cumsum(present) - 1
-    return EncodedIds((np.flatnonzero(present) + lowest).astype(ids.dtype), position[offsets])
+    for here in _pieces(len(ids)):
+        present[(ids[here] - ids.dtype.type(lowest)).astype(np.int64, copy=False)] = True
+    position = (np.cumsum(present) - 1).astype(index_type_for(len(present)))
+    found: NDArray[Any] = np.empty(len(ids), dtype=position.dtype)
+    for here in _pieces(len(ids)):
+        found[here] = position[(ids[here] - ids.dtype.type(lowest)).astype(np.int64, copy=False)]
+    return EncodedIds((np.flatnonzero(present) + lowest).astype(ids.dtype), found)
 
 
-def encode_names(names: Sequence[str], codes: Indices) -> EncodedIds:
+def _pieces(length: int) -> list[slice]:
+    return [slice(first, first + PIECE) for first in range(0, length, PIECE)]
+
+
+def merge_encoded(parts: Sequence[EncodedIds]) -> EncodedIds | None:
+    """Ids that were encoded part by part, encoded together; None where some are integers and others text.
+
+    >>> merge_encoded([EncodedIds(np.array([7, 9]), np.array([1, 0])), EncodedIds(np.array([8, 9]), np.array([1, 1]))])
+    EncodedIds(labels=array([7, 8, 9]), codes=array([2, 0, 2, 2], dtype=int32))
+    """
+    if len({part.labels.dtype.kind in "iu" for part in parts}) > 1:
+        return None
+    labels = np.unique(np.concatenate([part.labels for part in parts]))
+    codes: NDArray[Any] = np.empty(sum(len(part.codes) for part in parts), dtype=index_type_for(len(labels)))
+    first = 0
+    for part in parts:
+        place = np.searchsorted(labels, part.labels).astype(codes.dtype)
+        codes[first : first + len(part.codes)] = place[part.codes]
+        first += len(part.codes)
+    return EncodedIds(labels, codes)
+
+
+def encode_names(names: Sequence[str], codes: IntArray) -> EncodedIds:
     """Encode names in sorted order, given the ``codes`` of the observations in the order of ``names``."""
     labels, position = np.unique(np.array(names, dtype=np.str_), return_inverse=True)
     return EncodedIds(labels, position[codes])

@@ -36,6 +36,9 @@ RECORDS_TO_GUESS_FROM = 20
 SMALLEST_PART = 1 << 20
 """Bytes below which a text is not cut into parts for several cores: a megabyte takes milliseconds."""
 
+PIECE_BYTES = 1 << 24
+"""Bytes of a long file read at a time: their fields' places take a few times as much, and a call costs nothing."""
+
 WINDOW = 1 << 16
 """Bytes searched at a time for the next line end."""
 
@@ -129,6 +132,23 @@ class TextFile:
         if scan.status != tokenizer.COMPLETE:
             raise self._error(scan, len(self.fields), lines_before + _line_at(text, scan.offset))
         return TextColumns(self.path, text, [(scan.starts, scan.ends)], lines_before)
+
+    def pieces(self, header: bool) -> list[tuple[int, int, int]]:
+        """Where pieces of whole lines begin and end, and how many lines come before each; one where quotes may span."""
+        begin, size = self.records_begin(header), len(self._text)
+        if size - begin < 2 * PIECE_BYTES or tokenizer.count_bytes(self._text, tokenizer.QUOTE):
+            return [(begin, size, _line_at(self._text, begin) - 1)]
+        cuts = [begin]
+        while cuts[-1] < size:
+            cuts.append(_next_line(self._text, min(size, cuts[-1] + PIECE_BYTES)))
+        lines = [tokenizer.count_bytes(self._text[first:last], tokenizer.NEWLINE) for first, last in pairwise(cuts)]
+        before = _line_at(self._text, begin) - 1 + np.cumsum([0, *lines])
+        return [(first, last, int(n)) for (first, last), n in zip(pairwise(cuts), before, strict=False)]
+
+    def columns_of_piece(self, piece: tuple[int, int, int], positions: Sequence[int]) -> TextColumns:
+        """The fields at ``positions`` of the records of a piece."""
+        first, last, lines_before = piece
+        return self.columns_of(self._text[first:last], positions, lines_before)
 
     def blocks(self) -> Iterator[TextColumns]:
         """All fields of the records after the header, some records at a time."""

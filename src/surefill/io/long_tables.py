@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from surefill.arrays import Array
+from surefill.arrays import Array, Floats
+from surefill.data.compact import joined_floats, shortest_floats
 from surefill.data.containers import encoded_columns
-from surefill.data.labels import EncodedIds
+from surefill.data.labels import EncodedIds, merge_encoded
 from surefill.data.observations import Observations
 from surefill.errors import InputError
 from surefill.io.delimited import TextColumns, TextFile
 from surefill.io.times import parse_times
+from surefill.parallel import current_map
 
 Positions = tuple[int, int, int]
 
@@ -27,7 +30,7 @@ class LongTable:
 
     rows: EncodedIds
     cols: EncodedIds
-    values: Array
+    values: Floats
     names: tuple[str, str, str]
     skipped: int
     times: Array | None = None
@@ -65,6 +68,11 @@ def read_long_text(
 ) -> LongTable:
     """The lines of a text file, its row, column and value at ``positions``, and times at ``order``."""
     file.check_decimal(decimal)
+    if order is None and len(pieces := file.pieces(header)) > 1:
+        names = (file.fields[positions[0]], file.fields[positions[1]], file.fields[positions[2]]) if header else UNNAMED
+        table = _read_pieces(file, pieces, positions, names, decimal, skip_missing, bounds)
+        if table is not None:
+            return table
     wanted = (*positions, order) if order is not None and order not in positions else positions
     columns, values, _, skipped = PresentValues.of(file.columns(wanted, header), decimal, skip_missing)
     if not columns.count:
@@ -77,6 +85,45 @@ def read_long_text(
         name = file.fields[order] if header else str(order)
         times = read_times(columns, wanted.index(order), name)
     return LongTable(rows, cols, values, (row, col, value), skipped, times)
+
+
+def _read_pieces(
+    file: TextFile,
+    pieces: list[tuple[int, int, int]],
+    positions: Positions,
+    names: tuple[str, str, str],
+    decimal: str | None,
+    skip_missing: bool,
+    bounds: tuple[float, float] | None,
+) -> LongTable | None:
+    """The lines of a long file piece by piece, each made compact at once; None where pieces are not alike.
+
+    They are not where only some have decimal commas, or text for ids: then the whole file tells what it is.
+    """
+
+    def read(piece: tuple[int, int, int]) -> tuple[LongTable | None, str]:
+        columns, values, sign, skipped = PresentValues.of(
+            file.columns_of_piece(piece, positions), decimal, skip_missing
+        )
+        if not columns.count:
+            return None, sign
+        check_bounds(columns, values, bounds)
+        rows, cols = columns.ids(0, 1)
+        return LongTable(rows, cols, shortest_floats(values), names, skipped), sign
+
+    found = current_map().map(read, pieces)
+    tables = [table for table, _ in found if table is not None]
+    alike = len(tables) == len(pieces) and len({sign for _, sign in found}) == 1
+    return joined_tables(tables) if alike else None
+
+
+def joined_tables(tables: Sequence[LongTable]) -> LongTable | None:
+    """The lines of several tables in one; None where the ids of some are integers and those of others text."""
+    rows, cols = (merge_encoded([getattr(table, side) for table in tables]) for side in ("rows", "cols"))
+    if rows is None or cols is None:
+        return None
+    values, skipped = joined_floats([table.values for table in tables]), sum(table.skipped for table in tables)
+    return LongTable(rows, cols, values, tables[0].names, skipped)
 
 
 class PresentValues(NamedTuple):
@@ -133,3 +180,14 @@ def read_long_frame(
         except InputError as error:
             raise InputError(f"{source}: {error}") from None
     return LongTable(found.rows, found.cols, found.values, names, found.skipped, times)
+
+
+def read_long_frames(
+    tables: Iterable[Any], names: tuple[str, str, str], source: str, skip_missing: bool
+) -> LongTable | None:
+    """The lines of a table that comes in parts, each made compact at once; None where the parts are not alike."""
+    found = []
+    for table in tables:
+        part = read_long_frame(table, names, source, skip_missing=skip_missing)
+        found.append(replace(part, values=shortest_floats(part.values)))
+    return joined_tables(found)

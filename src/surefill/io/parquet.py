@@ -37,6 +37,25 @@ def read_parquet(path: Path, columns: Sequence[str] | None = None) -> Any:
     return pyarrow.concat_tables(tables)
 
 
+def parquet_length(path: Path) -> int:
+    """How many lines the table has."""
+    total = 0
+    for part in _parts_of(path):
+        with _opened(part) as file:
+            total += int(file.metadata.num_rows)
+    return total
+
+
+def parquet_batches(path: Path, columns: Sequence[str], size: int) -> Iterator[Any]:
+    """The columns as pyarrow tables of at most ``size`` lines each, read one by one."""
+    import pyarrow
+
+    for part in _parts_of(path):
+        with _opened(part) as file:
+            for batch in file.iter_batches(batch_size=size, columns=list(columns)):
+                yield pyarrow.Table.from_batches([batch])
+
+
 def _schema(path: Path) -> Any:
     with _opened(_parts_of(path)[0]) as file:
         return file.schema_arrow

@@ -26,11 +26,20 @@ from surefill.errors import InputError
 from surefill.io.delimited import TextFile
 from surefill.io.excel import WORKBOOK_SUFFIXES, open_sheet
 from surefill.io.files import PARQUET_SUFFIXES
-from surefill.io.long_tables import LongTable, read_long_frame, read_long_text
+from surefill.io.long_tables import LongTable, read_long_frame, read_long_frames, read_long_text
 from surefill.io.numbers import check_decimal
-from surefill.io.parquet import only_numbers_beside_first, parquet_names, read_parquet
+from surefill.io.parquet import (
+    only_numbers_beside_first,
+    parquet_batches,
+    parquet_length,
+    parquet_names,
+    read_parquet,
+)
 from surefill.io.wide import read_wide_parquet, read_wide_text
 from surefill.kernels.decimal_spans import MISSING
+
+BATCH_LINES = 1 << 20
+"""Lines of parquet read at a time: some dozen megabytes."""
 
 OTHER_KINDS = {
     ".xls": "a workbook of Excel before 2007, which is not read: save it as .xlsx or .csv",
@@ -265,10 +274,22 @@ def _read_parquet(path: Path, options: ReadOptions, order_by: Column) -> LongTab
     row, col, value = (names[place] for place in positions_of(path, names, True, options.choice, looks_wide))
     place = column_position(path, names, True, "order_by", order_by)
     order = None if place is None else names[place]
-    table = read_parquet(path, list(dict.fromkeys([row, col, value, order or value])))
-    found = read_long_frame(table, (row, col, value), str(path), order=order, skip_missing=options.skip_missing)
+    found = _read_batches(path, (row, col, value), options.skip_missing) if order is None else None
+    if found is None:
+        table = read_parquet(path, list(dict.fromkeys([row, col, value, order or value])))
+        found = read_long_frame(table, (row, col, value), str(path), order=order, skip_missing=options.skip_missing)
     _refuse_values_as_ids(path, found, names, options.choice)
     return found
+
+
+def _read_batches(path: Path, names: tuple[str, str, str], skip_missing: bool) -> LongTable | None:
+    """A long table some lines at a time; None where it is short, or where the whole has to tell what it is."""
+    if parquet_length(path) < 2 * BATCH_LINES:
+        return None
+    try:
+        return read_long_frames(parquet_batches(path, names, BATCH_LINES), names, str(path), skip_missing)
+    except InputError:
+        return None
 
 
 def _looks_like_header(fields: Sequence[str], choice: Choice) -> bool:
