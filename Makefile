@@ -6,9 +6,10 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 BENCH := .venv-bench
 FANCY := .venv-fancyimpute
 SMURFF := .venv-smurff
+SERVE := .venv-serve
 SEEDS ?= 10
 
-.PHONY: demo pictures test test-processors test-browser browser test-validity setup lint bench bench-active bench-coverage bench-online bench-risk bench-stream bench-support docs lock clean
+.PHONY: demo pictures test test-processors test-browser browser test-serve test-validity setup lint bench bench-active bench-coverage bench-online bench-risk bench-serve bench-stream bench-support docs lock clean
 
 demo: setup  ## the idea on a small matrix and on real images, and questions to a model: numbers here, files in surefill-demo/
 	$(BIN)/surefill demo -o surefill-demo
@@ -28,6 +29,13 @@ test-processors: setup  ## the numerical tests under other kernels, threads and 
 
 test-browser: setup browser  ## the report in a real browser; installs Debian's chromium where it is missing
 	$(BIN)/python -m pytest -q tests/report/test_browser.py
+
+test-serve: setup $(SERVE)/.ready  ## the service: 100 kills under load, both databases, thousands of generated requests; about half an hour
+	$(BIN)/python -m pytest -q tests/service --kills 100
+	$(BIN)/python tests/service/generated_requests.py --schemathesis $(SERVE)/bin/st
+
+bench-serve: setup $(SERVE)/.ready  ## the service under load: ml-1m replayed, reads and writes, with and without a refit
+	$(BIN)/python benchmarks/serve.py --locust $(SERVE)/bin/locust
 
 pictures: setup browser  ## the pictures of the front page and of the page about the report, made anew in docs/
 	$(BIN)/python docs/pictures.py
@@ -85,7 +93,7 @@ lock:  ## pin anew everything that setup installs
 	rm -rf build/lock
 
 clean:
-	rm -rf $(VENV) $(BENCH) $(FANCY) $(SMURFF) build
+	rm -rf $(VENV) $(BENCH) $(FANCY) $(SMURFF) $(SERVE) build
 
 $(VENV)/.ready: requirements.lock pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -101,6 +109,11 @@ $(BENCH)/.ready: benchmarks/requirements.lock
 $(FANCY)/.ready: benchmarks/requirements-fancyimpute.lock
 	$(PYTHON) -m venv $(FANCY)
 	$(FANCY)/bin/python -m pip --disable-pip-version-check --quiet install -r benchmarks/requirements-fancyimpute.lock
+	touch $@
+
+$(SERVE)/.ready: benchmarks/requirements-serve.lock
+	$(PYTHON) -m venv $(SERVE)
+	$(SERVE)/bin/python -m pip --disable-pip-version-check --quiet install -r benchmarks/requirements-serve.lock
 	touch $@
 
 $(SMURFF)/.ready: benchmarks/requirements-smurff.lock

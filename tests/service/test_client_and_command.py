@@ -101,3 +101,18 @@ def test_a_service_for_others_needs_a_token_first(tmp_path):
 def test_what_the_command_cannot_use_is_said(tmp_path, options, words):
     done = CliRunner().invoke(commands, ["serve", "--data", str(tmp_path / "d"), *options])
     assert words in str(done.exception)
+
+
+def test_a_service_that_cannot_start_ends_with_one_sentence(process, tmp_path):
+    service, folder = process
+    (tmp_path / "bad.surefill").write_text("no model")
+    for options, words in (
+        (["--data", folder / "surefill-data", "--port", 0], "another service uses the folder"),
+        (["--data", tmp_path / "d", "--model", tmp_path / "bad.surefill", "--port", 0], "is not a surefill model"),
+        (["--data", tmp_path / "d", "--port", service.port], "cannot be listened on"),
+    ):
+        command = [sys.executable, "-m", "surefill", "serve", *map(str, options)]
+        environment = os.environ | {"PYTHONPATH": str(processes.SOURCE)}
+        done = subprocess.run(command, capture_output=True, text=True, env=environment)
+        assert done.returncode == 2, done.stderr
+        assert words in done.stderr.splitlines()[-1]

@@ -17,6 +17,7 @@ import pytest
 
 from surefill.service import Settings
 from surefill.service.store import open_engine
+from surefill.service.store.data_sets import all_data_sets
 from surefill.service.store.observations import Columns, read_observations
 from surefill.stream import StreamingCompleter
 
@@ -44,9 +45,10 @@ def logged(folder):
     """What the store holds, in its order."""
     engine = open_engine(Settings(folder).address)
     with engine.connect() as connection:
-        parts = list(read_observations(connection, 1, 0, 10**9))
+        (films,) = all_data_sets(connection)
+        parts = list(read_observations(connection, films.id, 0, films.last_sequence))
     engine.dispose()
-    return Columns(*(sum((getattr(part, name) for part in parts), []) for name in Columns._fields))
+    return Columns(*([item for part in parts for item in getattr(part, name)] for name in Columns._fields))
 
 
 def test_every_acknowledged_observation_is_there_once_and_the_state_is_that_of_an_uninterrupted_run(tmp_path, kills):
@@ -113,7 +115,7 @@ def test_a_worker_or_service_killed_while_fitting_leaves_the_old_model_or_the_ne
                     os.kill(child, signal.SIGKILL)
         ended = wait_for(lambda job=job: ended_job(service, job), 120)
         assert ended["state"] == "done", ended
-        wait_for(lambda: model_in_use(service) >= ended["model"], 30)
+        wait_for(lambda made=ended["model"]: model_in_use(service) >= made, 30)
         numbers.append(model_in_use(service))
         predicted = httpx.get(f"{service.address}{PATH}/predictions", params={"row": "1", "col": "2"}).json()
         assert predicted["model"]["observations"] == len(triples)

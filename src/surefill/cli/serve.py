@@ -66,6 +66,7 @@ def run(settings: Settings, model: Path | None) -> None:
 
     from surefill.service import make_server
     from surefill.service.api.logs import JsonLines
+    from surefill.service.server import listen
 
     if settings.needs_token:
         _require_a_token(settings)
@@ -74,10 +75,14 @@ def run(settings: Settings, model: Path | None) -> None:
     handler = logging.StreamHandler()
     handler.setFormatter(JsonLines())
     logging.basicConfig(level=logging.INFO, handlers=[handler])
+    listener = listen(settings)
+    port = listener.getsockname()[1]
     tokens = "every request needs a token" if settings.needs_token else "no token is needed on this machine"
-    click.echo(f"surefill serves {settings.folder} at http://{settings.host}:{settings.port}; {tokens}.", err=True)
+    click.echo(f"surefill serves {settings.folder} at http://{settings.host}:{port}; {tokens}.", err=True)
+    server = make_server(settings)
+    server.config.app.state.service.start(model)  # type: ignore[union-attr]
     with contextlib.suppress(KeyboardInterrupt):  # the server has ended in good order, and tells how it was told to
-        make_server(settings, model).run()
+        server.run(sockets=[listener])
 
 
 def _require_a_token(settings: Settings) -> None:

@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 
 import uvicorn
 
+from surefill.errors import InputError
 from surefill.service.api.app import create_app
 from surefill.service.settings import Settings
 
+BACKLOG = 2048
+"""Connections that may wait to be taken, as uvicorn has it."""
+
 GRACE_SECONDS = 30
 """How long requests that are being answered have to end, once the service was told to."""
+
+
+def listen(settings: Settings) -> socket.socket:
+    """The socket of a service; InputError where its address is taken or not this machine's."""
+    try:
+        address = socket.getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM)[0]
+        return socket.create_server(address[4][:2], family=address[0], backlog=BACKLOG)
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise InputError(f"{settings.host}:{settings.port} cannot be listened on: {reason}.") from None
 
 
 def make_server(settings: Settings, model: Path | None = None) -> uvicorn.Server:

@@ -25,6 +25,7 @@ from surefill.service.api import (
     suggestions,
     tokens,
 )
+from surefill.service.api.gathering import Gatherer
 from surefill.service.api.limits import LimitRequests, Threads
 from surefill.service.api.logs import LogRequests
 from surefill.service.api.security import Secure
@@ -56,7 +57,8 @@ def create_app(settings: Settings, model: Path | None = None) -> FastAPI:
 
     @asynccontextmanager
     async def life(_: FastAPI) -> AsyncIterator[None]:
-        await anyio.to_thread.run_sync(service.start, model)
+        if not service.ready:
+            await anyio.to_thread.run_sync(service.start, model)
         yield
         await anyio.to_thread.run_sync(service.stop)
 
@@ -64,6 +66,7 @@ def create_app(settings: Settings, model: Path | None = None) -> FastAPI:
         title="surefill", version=__version__, description=ABOUT, lifespan=life, docs_url=None, redoc_url=None
     )
     app.state.service, app.state.threads = service, Threads(settings.limits)
+    app.state.gatherer = Gatherer(app.state.threads)
     app.state.metrics = metrics.Metrics(service)
     for noun in ROUTERS:
         app.include_router(noun.router)
@@ -73,12 +76,20 @@ def create_app(settings: Settings, model: Path | None = None) -> FastAPI:
     app.add_middleware(Secure, settings=settings)
     app.add_middleware(LogRequests, count=app.state.metrics.count)
     described = app.openapi
-    app.openapi = lambda: _with_our_schemas(described())  # type: ignore[method-assign]
+    app.openapi = lambda: _made_true(described(), settings)  # type: ignore[method-assign]
     return app
 
 
-def _with_our_schemas(description: dict[str, Any]) -> dict[str, Any]:
-    """The description with the schemas of problems and of bodies that are read without the framework."""
+def _made_true(description: dict[str, Any], settings: Settings) -> dict[str, Any]:
+    """The description with the schemas of problems and of bodies that are read without the framework.
+
+    It asks for tokens only where the service does.
+    """
     own = observations.schemas() | {"Problem": problems.Problem.model_json_schema()}
     description["components"]["schemas"] |= own
+    if not settings.needs_token:
+        description["components"].pop("securitySchemes", None)
+        for methods in description["paths"].values():
+            for operation in methods.values():
+                operation.pop("security", None)
     return description

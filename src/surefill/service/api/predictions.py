@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Depends, HTTPException
+from fastapi import APIRouter, Depends, HTTPException, Request
 
 from surefill.service.answers import Prediction, predict
 from surefill.service.api.found import DEFAULT_LEVEL, LabelQuery, Level, TheDataSet, TheService, TheThreads
@@ -21,17 +21,12 @@ router = APIRouter(
 
 @router.get("/predictions")
 async def predict_one(
-    threads: TheThreads, data_set: TheDataSet, row: LabelQuery, col: LabelQuery, level: Level = DEFAULT_LEVEL
+    request: Request, data_set: TheDataSet, row: LabelQuery, col: LabelQuery, level: Level = DEFAULT_LEVEL
 ) -> OnePrediction:
     """The value of one cell, how far it can be trusted, and which model says so."""
-    return await threads.run(_one, data_set, row, col, level)
-
-
-def _one(data_set: DataSet, row: str, col: str, level: float) -> OnePrediction:
-    in_use = data_set.in_use
-    (prediction,) = predict(data_set, in_use, [row], [col], level)
+    prediction, in_use = await request.app.state.gatherer.ask(data_set, row, col, level)
     model = ModelInUse.of(data_set, in_use)
-    return OnePrediction(model=model, level=level, prediction=described(prediction))
+    return OnePrediction.model_construct(model=model, level=level, prediction=described(prediction))
 
 
 @router.post("/predictions")

@@ -8,7 +8,6 @@ from typing import Annotated, Any, Generic, Literal, Self, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from surefill.data.checks import LARGEST_VALUE
-from surefill.losses import choose_loss
 from surefill.service.data_set import DataSet, InUse
 from surefill.service.folders import NAME_PATTERN
 from surefill.service.store.data_sets import Options
@@ -22,6 +21,9 @@ Label = Annotated[str, Field(min_length=1, max_length=LONGEST_LABEL, pattern=LAB
 Finite = Annotated[float, Field(strict=True, allow_inf_nan=False, gt=-LARGEST_VALUE, lt=LARGEST_VALUE)]
 Positive = Annotated[float, Field(strict=True, allow_inf_nan=False, gt=0, lt=LARGEST_VALUE)]
 Chance = Annotated[float, Field(strict=True, gt=0, lt=1)]
+LOSS_PATTERN = r"^(squared|absolute|beyond:[0-9]{1,9}(\.[0-9]{1,9})?)$"
+"""Losses by name; the last is the share of errors beyond a distance."""
+
 Item = TypeVar("Item")
 
 
@@ -50,7 +52,9 @@ class NewDataSet(Sent):
     bounds: Bounds | None = Field(None, description="The range that values may take; learnt where not given.")
     tolerance: Positive | None = Field(None, description="Largest mean loss over what is kept; chosen where not given.")
     delta: Chance = Field(0.05, description="Probability with which a promise may fail.")
-    loss: Annotated[str, Field(max_length=40)] = Field("squared", description='"squared", "absolute" or "beyond:0.5".')
+    loss: Annotated[str, Field(pattern=LOSS_PATTERN)] = Field(
+        "squared", description='"squared", "absolute" or "beyond:0.5".'
+    )
     aim: Literal["unobserved", "all", "observed"] = Field("unobserved", description="Cells the promise is about.")
     refit_after: Annotated[int, Field(strict=True, ge=1, le=10**12)] = Field(
         1_000, description="Fit again when so many observations are new,"
@@ -65,12 +69,6 @@ class NewDataSet(Sent):
         if bounds is not None and not bounds.low < bounds.high:
             raise ValueError("low must be below high")
         return bounds
-
-    @field_validator("loss")
-    @classmethod
-    def _known(cls, loss: str) -> str:
-        choose_loss(loss)
-        return loss
 
     def options(self) -> Options:
         """As they are stored."""
