@@ -83,7 +83,7 @@ if TYPE_CHECKING:
 )
 @promise_options("Largest mean squared error, or mean of another --loss, on the filled cells, in the data's own units.")
 @aim_options()
-@reading_options()
+@reading_options(time="What --save writes then also predicts values at given times.")
 @section(
     "How it is computed",
     click.option(

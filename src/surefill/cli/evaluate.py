@@ -41,7 +41,7 @@ from surefill.registry import AUTO, CONFIDENCES
 @click.option("--fold", "only", type=int, multiple=True, help="Hold out only this fold; may be given repeatedly.")
 @click.option("-o", "--output", type=PATH, help="Draw risk-coverage curves here: .png, .svg or .pdf.")
 @promise_options("Mean squared error, or mean of another --loss, to promise, in the data's own units.")
-@reading_options()
+@reading_options(time="The error of values predicted at these times is then told as well.")
 @click.option(
     "--confidence",
     type=click.Choice([AUTO, *CONFIDENCES]),
@@ -80,6 +80,7 @@ def evaluate(
       surefill evaluate ratings.csv --by 10 --tolerance 0.5 -o curves.png
       surefill evaluate ratings.csv --by fold --fold 1
       surefill evaluate ratings.csv --order-by timestamp --by 3
+      surefill evaluate ratings.csv --time timestamp
       surefill evaluate ratings.csv --json | jq .orders.risk
     """
     from surefill.jobs import evaluate_file
@@ -114,6 +115,7 @@ def describe(summary: dict[str, Any]) -> str:
     lines = [
         f"{summary['entries']:,} entries predicted in {summary['folds']} {how}; {summary['loss']} "
         f"{summary['error']:.4g}.",
+        *([_dated(summary)] if summary["dated_error"] is not None else ()),
         *(describe_cold(summary) if ordered else ()),
         *([skipped(summary["skipped_lines"])] if summary["skipped_lines"] else ()),
         "",
@@ -142,6 +144,10 @@ def describe(summary: dict[str, Any]) -> str:
             f"{fold['kept']:.1%} kept, {summary['loss']} {error}."
         )
     return "\n".join([*lines, "", *describe_ways(summary["ways"])])
+
+
+def _dated(summary: dict[str, Any]) -> str:
+    return f"Predicted at the time of each, they have a {summary['loss']} of {summary['dated_error']:.4g}."
 
 
 def describe_cold(summary: dict[str, Any]) -> list[str]:

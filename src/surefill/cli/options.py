@@ -46,19 +46,27 @@ class Positive(click.ParamType[float]):
         return number
 
 
+TIME_COLUMN = "Column that says when each observation was made: numbers, ISO dates or date-times."
+"""What --time names."""
+
+
 def reading_options(
-    bounds: str = "the scale that values lie on, or the range seen", tables: bool = True, wide: bool = True
+    bounds: str = "the scale that values lie on, or the range seen",
+    tables: bool = True,
+    wide: bool = True,
+    time: str | None = None,
 ) -> Callable[[Command], Command]:
     """How to read a file of observations; ``bounds`` says what is taken where none are given.
 
     ``tables`` are wide files and sheets, which only a command that reads its file whole can take; not ``wide`` ones
-    where lines are pairs.
+    where lines are pairs. ``time`` says what a column of times is for, where one can be given.
     """
     return section(
         "How FILE is read",
         click.option("--row", type=ColumnName(), help="Column with row ids: a name, or a position from 0."),
         click.option("--col", type=ColumnName(), help="Column with column ids."),
         click.option("--value", type=ColumnName(), help="Column with values."),
+        *([] if time is None else [click.option("--time", type=ColumnName(), help=f"{TIME_COLUMN} {time}")]),
         click.option("--delimiter", help="What separates fields, such as ';' or '\\t'. [default: guessed]"),
         click.option(
             "--header/--no-header", default=None, help="Whether the first line names the columns. [default: guessed]"
@@ -96,7 +104,7 @@ def as_read_options(options: Mapping[str, Any]) -> ReadOptions:
     """What was given for :func:`reading_options`, for a job."""
     from surefill.io import ReadOptions
 
-    names = ("row", "col", "value", "header", "bounds", "wide", "skip_missing", "decimal", "sheet")
+    names = ("row", "col", "value", "header", "bounds", "wide", "skip_missing", "decimal", "sheet", "time")
     named = {name: options[name] for name in names if name in options}
     return ReadOptions(**named, delimiter=typed_delimiter(options))
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
     help="Also give intervals, as columns low and high, that hold the value with this probability.",
 )
-@reading_options(wide=False)
+@reading_options(wide=False, time="Values are predicted at these times.")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON, with the lines if there is no -o.")
 def predict(model: Path, pairs: Path, output: Path | None, level: float | None, as_json: bool, **options: Any) -> None:
     """Give every pair in PAIRS its value, confidence and risk, say whether it is kept, and if not why.
@@ -42,6 +42,8 @@ def predict(model: Path, pairs: Path, output: Path | None, level: float | None, 
       surefill predict model.surefill pairs.csv
       surefill predict model.surefill pairs.csv -o scored.csv --level 0.9
       surefill predict model.surefill test.parquet -o scored.parquet
+      surefill complete ratings.csv -o filled.csv --time when --save model.surefill
+      surefill predict model.surefill pairs.csv --time when
       surefill predict model.surefill test.csv -o scored.csv --json | jq .error
     """
     from surefill.io.writers import format_lines, quoted

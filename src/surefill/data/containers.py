@@ -60,6 +60,7 @@ def from_table(
     value: str | None = None,
     bounds: tuple[float, float] | None = None,
     skip_missing: bool = False,
+    time: str | None = None,
 ) -> Observations:
     """Observations from a pandas, polars or pyarrow table with one observation per line.
 
@@ -70,10 +71,11 @@ def from_table(
         or, of a table of three columns, by their order.
     bounds : (low, high), the range values may take; the range seen when not given.
     skip_missing : leave out lines whose value is null or NaN, and count them, instead of refusing them.
+    time : column of numbers or dates that says when each observation was made.
     """
     if row is None or col is None or value is None:
         row, col, value = _guessed_columns(table, {"row": row, "col": col, "value": value})
-    return observations_from_columns(table, (row, col, value), bounds, "the table", skip_missing)
+    return observations_from_columns(table, (row, col, value), bounds, "the table", skip_missing, time)
 
 
 def _guessed_columns(table: Any, choice: Choice) -> tuple[str, str, str]:
@@ -146,10 +148,11 @@ def observations_from_columns(
     bounds: tuple[float, float] | None,
     source: str,
     skip_missing: bool = False,
+    time: str | None = None,
 ) -> Observations:
     """Observations from the (row, col, value) ``columns`` of a table; ``source`` is what errors call it."""
     found = encoded_columns(table, columns, source, skip_missing)
-    return Observations(
+    observations = Observations(
         found.rows.codes,
         found.cols.codes,
         found.values,
@@ -159,6 +162,23 @@ def observations_from_columns(
         names=columns,
         skipped=found.skipped,
     )
+    if time is None:
+        return observations
+    return observations.with_mean_times(found.rows.codes, found.cols.codes, _times(found.frame, time, source))
+
+
+def _times(frame: nw.DataFrame[Any], name: str, source: str) -> NDArray[np.float64]:
+    """A column of numbers as they are, or of dates as seconds since 1970."""
+    if name not in frame.columns:
+        raise InputError(
+            f"{source} has no column {name!r} for time; its columns are {few([repr(each) for each in frame.columns])}."
+        )
+    series = without_nulls(frame.get_column(name), source)
+    if series.dtype.is_numeric():
+        return np.asarray(series.cast(nw.Float64).to_numpy())
+    if isinstance(series.dtype, nw.Datetime | nw.Date):
+        return np.asarray(series.cast(nw.Datetime("us")).dt.timestamp("us").to_numpy(), dtype=np.float64) / 1e6
+    raise InputError(f"{source} must hold numbers or dates in column {name!r}; they are {series.dtype}.")
 
 
 class EncodedColumns(NamedTuple):

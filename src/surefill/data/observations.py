@@ -274,6 +274,17 @@ class Observations:
         object.__setattr__(same, "times", None if times is None else read_only(as_times(times, len(self))))
         return same
 
+    def with_mean_times(self, rows: ArrayLike, cols: ArrayLike, times: ArrayLike) -> Self:
+        """The same observations, each cell with the mean time of its draws: one row, column and time per draw.
+
+        >>> Observations([0, 1, 0], [0, 1, 0], [4.0, 3.0, 2.0]).with_mean_times([0, 1, 0], [0, 1, 0], [1, 5, 2]).times
+        array([1.5, 5. ])
+        """
+        cell, when = self.find(rows, cols), np.asarray(times, dtype=np.float64)
+        first = when.min()  # sums of seconds since 1970 would lose digits
+        total = np.bincount(cell, when - first, len(self))
+        return self.with_times(first + total / np.bincount(cell, minlength=len(self)))
+
     def in_shape(
         self,
         shape: tuple[int, int],
@@ -418,16 +429,18 @@ class Observations:
         value: str | None = None,
         bounds: tuple[float, float] | None = None,
         skip_missing: bool = False,
+        time: str | None = None,
     ) -> Observations:
         """From a pandas, polars or pyarrow table with one observation per line.
 
         ``row``, ``col`` and ``value`` are the names of its columns; what is not given is guessed as for files, by usual
         names (user, item, rating and the like), or, of three columns, by their order.
         Lines whose value is null or NaN are refused, or with ``skip_missing`` left out and counted in ``skipped``.
+        ``time`` is a column of numbers or dates, which become :attr:`times`, dates as seconds since 1970.
         """
         from surefill.data.containers import from_table
 
-        return from_table(table, row=row, col=col, value=value, bounds=bounds, skip_missing=skip_missing)
+        return from_table(table, row=row, col=col, value=value, bounds=bounds, skip_missing=skip_missing, time=time)
 
 
 def _names_at(labels: NDArray[Any] | None, positions: ArrayLike) -> NDArray[Any]:

@@ -87,7 +87,8 @@ class Evaluation:
     variance that its row and column leave; ``counts`` the product of cells seen in the row and the column. Where the
     loss is a chance, intervals all have one width but for the bounds: a chance does not say how large errors are.
     ``cold`` are entries apart from these where folds are in order of time, and None where they are not; ``skipped`` are
-    lines without a value that were left out while reading.
+    lines without a value that were left out while reading. ``dated_losses`` are those of values at each entry's time,
+    None where times are not known.
     """
 
     loss: Loss
@@ -100,6 +101,7 @@ class Evaluation:
     outcomes: tuple[FoldOutcome, ...]
     cold: ColdEntries | None = None
     skipped: int = 0
+    dated_losses: Array | None = None
 
     def summary(self) -> dict[str, Any]:
         """Plain numbers, ready for JSON."""
@@ -110,6 +112,7 @@ class Evaluation:
             "loss": self.loss.mean_name,
             "folds": len(self.outcomes),
             "error": float(self.losses.mean()),
+            "dated_error": None if self.dated_losses is None else float(self.dated_losses.mean()),
             "tolerance": self.tolerance,
             "orders": {name: self._of_order(score) for name, score in self.scores.items()},
             "calibration": {"predicted": deciles.predicted.tolist(), "seen": deciles.seen.tolist()},
@@ -191,13 +194,15 @@ def evaluate_folds(
         parts = [_one_fold(completer, bounded, fold, int(k), ordered) for k in wanted]
     columns = {name: np.concatenate([part[name] for part, *_ in parts]) for name in parts[0][0]}
     losses, values, low, high = (columns.pop(name) for name in ("losses", "values", "low", "high"))
+    dated = columns.pop("dated", None)
     if not len(losses):
         raise InputError("every entry held out is of a row or column without any before it: none can be ranked.")
     apart = [cold for *_, cold in parts]
     cold = ColdEntries(*(np.concatenate(each) for each in zip(*((c.losses, c.kept) for c in apart), strict=True)))
     outcomes = tuple(outcome for _, outcome, _ in parts)
     apart_from = cold if ordered else None
-    return Evaluation(measure, target, losses, columns, values, low, high, outcomes, apart_from, observations.skipped)
+    told = apart_from, observations.skipped, dated
+    return Evaluation(measure, target, losses, columns, values, low, high, outcomes, *told)
 
 
 def _one_fold(
@@ -238,13 +243,16 @@ def _warm_entries(
     result = completer.result_
     promised, ways = result.guarantee.promised, _ways(result, train, i, j)
     if not len(which):
-        return dict.fromkeys(COLUMNS, np.empty(0)), FoldOutcome(fold, promised, 0.0, None, ways)
+        none = dict.fromkeys((*COLUMNS, *([] if held_out.times is None else ["dated"])), np.empty(0))
+        return none, FoldOutcome(fold, promised, 0.0, None, ways)
     test = held_out.select(which)
     answer, (low, high) = result.answer(i, j), result.interval_at(i, j, LEVEL)
     losses, kept = completer.loss.at(test, answer.value), answer.keep
     error = float(losses[kept].mean()) if kept.any() else None
     outcome = FoldOutcome(fold, promised, float(kept.mean()), error, ways)
     columns = {"losses": losses, "values": test.values, "low": low, "high": high}
+    if test.times is not None:
+        columns["dated"] = completer.loss.at(test, result.values_at(i, j, test.times))
     columns |= {"risk": answer.risk, "confidence": -answer.confidence, "interval": high - low}
     return columns | _baselines(train, i, j, completer.random_state_), outcome
 
@@ -287,7 +295,7 @@ def _among(which: NDArray[np.bool_], chosen: NDArray[np.bool_]) -> NDArray[np.bo
 
 def _baselines(train: Observations, i: NDArray[Any], j: NDArray[Any], random_state: int) -> dict[str, Array]:
     m, n = train.shape
-    bayesian = BayesianFactorModel(random_state=random_state).fit(train)
+    bayesian = BayesianFactorModel(random_state=random_state).fit(train.with_times(None))
     factors = FactorModel(random_state=random_state).fit(train)
     rng, members = np.random.default_rng(random_state), []
     for seed in range(ENSEMBLE):

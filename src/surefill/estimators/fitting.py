@@ -115,7 +115,9 @@ class Fitting:
         tolerance = self.loss.default_tolerance(split.drawn) if self.tolerance is None else self.tolerance
         with self._timed("choice"), part(self.progress, "choice"):
             algorithm = chosen_for(train, self.completion, self.progress)
-        cross_fit = CrossFit(train, algorithm, random_state=self.random_state, progress=self.progress, loss=self.loss)
+        # what is promised is about cells at no date in particular, whose values do not depend on times
+        undated = train.with_times(None)
+        cross_fit = CrossFit(undated, algorithm, random_state=self.random_state, progress=self.progress, loss=self.loss)
         with self._timed("trial fit"):
             trial = self._try(cross_fit, tolerance)
         with self._timed("fit"):

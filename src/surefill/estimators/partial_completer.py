@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from surefill.active import STRATEGIES, Strategy
+from surefill.completion import BayesianFactorCompletion
 from surefill.data import Entries, Observations
 from surefill.data.containers import from_matrix
 from surefill.data.frames import axis_labels, library_of
@@ -230,8 +231,11 @@ class PartialCompleter(ObservingMethods, TableMethods, OneToOneFeatureMixin, Tra
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
-    def predict(self, rows: Any, cols: ArrayLike | None = None) -> NDArray[Any]:
+    def predict(self, rows: Any, cols: ArrayLike | None = None, times: ArrayLike | None = None) -> NDArray[Any]:
         """Values in the data's units at the entries (rows[t], cols[t]), trusted or not.
+
+        Where observations had times, ``times`` may say when each entry is to be predicted, in the same numbers; without
+        them an entry has the value of no date in particular, which confidence, risk and promise are about.
 
         Where ``observations_`` has row labels, rows are asked for by label here and in all methods below, be they
         integers or text, and given back by label; where it has none, by 0-based position. The same goes for columns.
@@ -239,7 +243,7 @@ class PartialCompleter(ObservingMethods, TableMethods, OneToOneFeatureMixin, Tra
 
         ``predict(X)``, with a matrix as the only argument, gives the model's value of every entry of the rows of a
         dense X, folded in as by ``transform``; with :class:`Observations` or their ``entries``, that of each of their
-        cells.
+        cells, at its time where they have times.
 
         >>> seen = Observations([0, 0, 1, 1], [0, 1, 0, 1], [1, 4, 2, 5], row_labels=[196, 22], bounds=(1, 5))
         >>> completer = PartialCompleter(confidence="posterior").fit(seen)
@@ -248,10 +252,11 @@ class PartialCompleter(ObservingMethods, TableMethods, OneToOneFeatureMixin, Tra
         """
         result = self._fitted()
         if isinstance(rows, Observations | Entries):
-            return result.values_at(*held_out_entries(self, rows)[1:])
+            held_out, i, j = held_out_entries(self, rows)
+            return result.values_at(i, j, held_out.times)
         if cols is None:
             return complete_rows(self._validate_matrix(rows, reset=False), result, self.observations_)
-        return result.values_at(*self._cells(rows, cols))
+        return result.values_at(*self._cells(rows, cols), self._checked_times(times))
 
     def predict_confidence(self, rows: ArrayLike, cols: ArrayLike) -> NDArray[np.float64]:
         """Confidences in [0, 1]: how well the observations support each entry."""
@@ -424,6 +429,20 @@ class PartialCompleter(ObservingMethods, TableMethods, OneToOneFeatureMixin, Tra
         check_is_fitted(self)
         result: PartialCompletion = self.result_
         return result
+
+    def _checked_times(self, times: ArrayLike | None) -> NDArray[np.float64] | None:
+        """Times to predict at, refused where the model knows of none."""
+        if times is None:
+            return None
+        if self.observations_.times is None:
+            raise InputError(
+                "this model knows no times, and cannot predict at given ones: fit on observations that all have one "
+                "(time='column', --time on the command line); cells added after a fit have none."
+            )
+        if not isinstance(self.result_.completion, BayesianFactorCompletion):
+            kind = type(self.result_.completion).__name__
+            raise InputError(f"a {kind} does not use times; values at given ones need completion='auto'.")
+        return np.asarray(times, dtype=np.float64)
 
     def _cells(self, rows: ArrayLike, cols: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         check_is_fitted(self)

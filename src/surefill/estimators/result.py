@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from surefill.arrays import Array, IntArray
-from surefill.completion import Completion, extend_completion
+from surefill.completion import BayesianFactorCompletion, Completion, extend_completion
 from surefill.confidence import Certificate, ExtendableConfidence, ExtendedConfidence, PosteriorConfidence
 from surefill.data import BoundsSource, Observations
 from surefill.errors import invalid_parameter, is_number
@@ -262,8 +262,13 @@ class PartialCompletion:
     def _estimates(self) -> Estimates:
         return Estimates(self.completion, self.confidence, self.risk, self.prior)
 
-    def values_at(self, rows: ArrayLike, cols: ArrayLike) -> NDArray[np.float64]:
-        """Completed values at the pairs (rows[t], cols[t]), kept or not."""
+    def values_at(self, rows: ArrayLike, cols: ArrayLike, times: ArrayLike | None = None) -> NDArray[np.float64]:
+        """Completed values at the pairs (rows[t], cols[t]), kept or not; at these times where given.
+
+        Confidence, risk and promise are about values at no date in particular.
+        """
+        if times is not None and isinstance(self.completion, BayesianFactorCompletion):
+            return self.completion.at(rows, cols, times)
         return np.clip(self.completion.at(rows, cols), *self.predicted_range)
 
     def confidence_at(self, rows: ArrayLike, cols: ArrayLike) -> NDArray[np.float64]:

@@ -32,7 +32,7 @@ class ErrorScorer:
     def __call__(self, completer: PartialCompleter, X: Any, y: Any = None) -> float:
         """The score of a fitted completer on the entries X; ``y`` plays no part, X has the values."""
         held_out, rows, cols = held_out_entries(completer, X)
-        losses = self.loss.at(held_out, completer.result_.values_at(rows, cols))
+        losses = self.loss.at(held_out, completer.result_.values_at(rows, cols, held_out.times))
         return -float(np.average(losses, weights=held_out.counts))
 
 

@@ -9,7 +9,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from surefill.arrays import Indices
+from surefill.arrays import Array, Indices
 from surefill.data.containers import as_frame
 from surefill.errors import InputError, invalid_parameter, is_number
 from surefill.estimators.long_columns import SOURCE, id_columns, ids_in
@@ -45,9 +45,16 @@ def predict_frame(completer: PartialCompleter, table: Any, level: float | None =
 
 
 def score(
-    completer: PartialCompleter, rows: Indices, cols: Indices, level: float | None = None
+    completer: PartialCompleter,
+    rows: Indices,
+    cols: Indices,
+    level: float | None = None,
+    times: Array | None = None,
 ) -> Iterator[dict[str, NDArray[Any]]]:
-    """Blocks of value, confidence, risk, keep and reason (low and high) at positions, -1 for what was never seen."""
+    """Blocks of value, confidence, risk, keep and reason (low and high) at positions, -1 for what was never seen.
+
+    With ``times`` values are those at these times; all else is about values at no date in particular.
+    """
     result, seen = completer._fitted(), completer.observations_
     m, n = seen.shape
     larger = result.extended((m + 1, n + 1), seen.select(training_cells(result, seen)))
@@ -65,6 +72,8 @@ def score(
         columns = vars(answer) | {"reason": reason}
         if level is not None:
             columns["low"], columns["high"] = larger.interval_at(i, j, level)
+        if times is not None:
+            columns["value"] = larger.values_at(i, j, times[block])
         yield columns
 
 

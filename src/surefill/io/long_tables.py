@@ -48,6 +48,11 @@ class LongTable:
             skipped=self.skipped,
         )
 
+    def dated_observations(self, bounds: tuple[float, float] | None) -> Observations:
+        """The observations with their times, of repeats the mean."""
+        assert self.times is not None
+        return self.observations(bounds).with_mean_times(self.rows.codes, self.cols.codes, self.times)
+
     def last_times(self, observations: Observations) -> Array:
         """When each observed cell was last drawn."""
         assert self.times is not None

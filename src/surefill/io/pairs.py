@@ -13,22 +13,24 @@ from surefill.arrays import Array
 from surefill.data.column_roles import USUAL_NAMES, column_position
 from surefill.errors import InputError, few
 from surefill.io.delimited import TextFile
-from surefill.io.long_tables import UNNAMED
+from surefill.io.long_tables import UNNAMED, read_times
 from surefill.io.parquet import parquet_names, read_parquet
 from surefill.io.readers import ReadOptions, check_source, is_parquet, open_text
+from surefill.io.times import parse_times
 
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
     """The lines of a file: every column by name, which of them hold row and column, and values where there are any.
 
-    ``values`` has NaN in lines without one, and is None where the file has no column of them.
+    ``values`` has NaN in lines without one, and is None where the file has no column of them; ``times`` likewise.
     """
 
     table: dict[str, NDArray[Any]]
     row: str
     col: str
     values: Array | None
+    times: Array | None = None
 
     @property
     def rows(self) -> NDArray[Any]:
@@ -80,7 +82,9 @@ def _from_text(path: Path, options: ReadOptions, fitted: tuple[str, str, str]) -
     table |= {names[row]: rows.labels[rows.codes], names[col]: cols.labels[cols.codes]}
     values = None if value is None else columns.numbers(value, options.decimal)[0]
     table |= {} if value is None else {names[value]: values}  # type: ignore[dict-item]
-    return Pairs({name: table[name] for name in names}, names[row], names[col], values)
+    times = column_position(path, names, header, "time", options.time)
+    when = None if times is None else read_times(columns, times, names[times])
+    return Pairs({name: table[name] for name in names}, names[row], names[col], values, when)
 
 
 def _from_parquet(path: Path, options: ReadOptions, fitted: tuple[str, str, str]) -> Pairs:
@@ -96,7 +100,16 @@ def _from_parquet(path: Path, options: ReadOptions, fitted: tuple[str, str, str]
     if not len(read):
         raise InputError(f"{path} holds no pairs: at least one line is needed.")
     values = None if value is None else np.asarray(table[names[value]], dtype=np.float64)
-    return Pairs(table, names[row], names[col], values)
+    times = column_position(path, names, True, "time", options.time)
+    when = None if times is None else _times(path, table[names[times]], names[times])
+    return Pairs(table, names[row], names[col], values, when)
+
+
+def _times(path: Path, column: NDArray[Any], name: str) -> Array:
+    try:
+        return parse_times([str(each) for each in column], name)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
 
 
 def _has_header(file: TextFile, options: ReadOptions, fitted: tuple[str, str, str]) -> bool:

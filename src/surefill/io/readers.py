@@ -67,6 +67,7 @@ def read_observations(
     skip_missing: bool = False,
     decimal: str | None = None,
     sheet: str | None = None,
+    time: Column = None,
 ) -> Observations:
     """Observations from a text file (csv, tsv, dat, ...; ``.gz`` too), an Excel sheet, parquet or a folder of it.
 
@@ -87,6 +88,8 @@ def read_observations(
         ``Observations.skipped``, instead of refusing them.
     decimal : "." or ",", the decimal sign; when not given, a point, or a comma where values show that it is one.
     sheet : the sheet of an Excel workbook; not needed where only one holds anything.
+    time : the column of a long file that says when each observation was made: numbers, ISO dates or date-times. They
+        become ``Observations.times``.
 
     Examples
     --------
@@ -104,12 +107,12 @@ def read_observations(
     >>> wide.shape, len(wide), wide.row_labels.tolist(), wide.col_labels.tolist()
     ((2, 2), 3, ['bob', 'ann'], ['Brazil', 'Alien'])
     """
-    options = ReadOptions(row, col, value, delimiter, header, bounds, wide, skip_missing, decimal, sheet)
+    options = ReadOptions(row, col, value, delimiter, header, bounds, wide, skip_missing, decimal, sheet, time)
     source = Path(path)
     check_source(source, options)
     if wide:
         return _read_wide(source, options)
-    return _read_long(source, options).observations(bounds)
+    return _observations(_read_long(source, options, time), options)
 
 
 def read_ordered(path: Path, options: ReadOptions, order_by: Column) -> tuple[Observations, Array]:
@@ -117,9 +120,16 @@ def read_ordered(path: Path, options: ReadOptions, order_by: Column) -> tuple[Ob
     check_source(path, options)
     if options.wide:
         raise InputError(f"{path}: a wide table has no column that says when; give a long file to order by one.")
+    if options.time not in (None, order_by):
+        raise InputError(f"{path}: give one column of times, for both order_by and time (--order-by and --time).")
     table = _read_long(path, options, order_by)
-    observations = table.observations(options.bounds)
+    observations = _observations(table, options)
     return observations, table.last_times(observations)
+
+
+def _observations(table: LongTable, options: ReadOptions) -> Observations:
+    """The observations of a long table, with their times where these were asked for."""
+    return table.observations(options.bounds) if options.time is None else table.dated_observations(options.bounds)
 
 
 @dataclass(frozen=True)
@@ -143,6 +153,7 @@ class ReadOptions:
     skip_missing: bool = False
     decimal: str | None = None
     sheet: str | None = None
+    time: Column = None
 
     @property
     def choice(self) -> Choice:
@@ -165,7 +176,8 @@ def check_source(path: Path, options: ReadOptions) -> None:
     if options.sheet is not None and suffix not in WORKBOOK_SUFFIXES:
         raise InputError(f"{path} has no sheets; sheet is for Excel workbooks ({', '.join(WORKBOOK_SUFFIXES)}).")
     if options.wide:
-        given = [name for name, column in options.choice.items() if name != "row" and column is not None]
+        roles = options.choice | {"time": options.time}
+        given = [name for name, column in roles.items() if name != "row" and column is not None]
         if given:
             raise InputError(f"a wide table has no column for {given[0]}; give {given[0]} for long files only.")
         if options.header is False:
@@ -186,7 +198,7 @@ def _read_long(path: Path, options: ReadOptions, order_by: Column = None) -> Lon
         file,
         header,
         positions,
-        order=column_position(file.path, file.fields, header, "order_by", order_by),
+        order=column_position(file.path, file.fields, header, "time", order_by),
         decimal=options.decimal,
         skip_missing=options.skip_missing,
         bounds=options.bounds,
@@ -272,7 +284,7 @@ def _read_parquet(path: Path, options: ReadOptions, order_by: Column) -> LongTab
     names = parquet_names(path)
     looks_wide = partial(only_numbers_beside_first, path)
     row, col, value = (names[place] for place in positions_of(path, names, True, options.choice, looks_wide))
-    place = column_position(path, names, True, "order_by", order_by)
+    place = column_position(path, names, True, "time", order_by)
     order = None if place is None else names[place]
     found = _read_batches(path, (row, col, value), options.skip_missing) if order is None else None
     if found is None:

@@ -97,7 +97,7 @@ def predict_file(
     output : the table to write; its suffix says how, see :func:`surefill.io.write_table`. None writes nothing.
     level : probability of the intervals, given as columns low and high; none when None.
     read : how ``file`` is read; guessed where None. A column of values is not needed; where there is one, the error of
-        the predictions is measured on it.
+        the predictions is measured on it. With a column of times, values are predicted at these.
     progress : called after each stage.
 
     Examples
@@ -123,11 +123,14 @@ def predict_file(
             raise InputError(f"{target} is one of the files read; give another name to write to.")
     completer = load(model)
     with stage("reading", progress):
+        if level is not None and read is not None and read.time is not None:
+            raise InputError("intervals are about values at no date in particular: give level or time, not both.")
         pairs = read_pairs(source, read or ReadOptions(), completer.observations_.names)
     name = check_added(list(pairs.table), str(source), level)
     with stage("scoring", progress), about(source):
         rows, cols = completer.observations_.locate(pairs.rows, pairs.cols)
-        blocks = list(score(completer, rows, cols, level))
+        times = completer._checked_times(pairs.times)
+        blocks = list(score(completer, rows, cols, level, times))
     found = {key: np.concatenate([block[key] for block in blocks]) for key in blocks[0]}
     scored = _summary(completer, pairs, found, name, target)
     if target is not None:
