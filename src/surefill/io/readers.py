@@ -160,6 +160,11 @@ class ReadOptions:
         """The columns of row, col and value, as far as they were given."""
         return {"row": self.row, "col": self.col, "value": self.value}
 
+    @property
+    def time_role(self) -> str:
+        """What errors call the column of times: it is read for the observations, or only to order by."""
+        return "order_by" if self.time is None else "time"
+
     def read(self, file: Path) -> Observations:
         """The observations in a file."""
         return read_observations(file, **vars(self))
@@ -198,7 +203,7 @@ def _read_long(path: Path, options: ReadOptions, order_by: Column = None) -> Lon
         file,
         header,
         positions,
-        order=column_position(file.path, file.fields, header, "time", order_by),
+        order=column_position(file.path, file.fields, header, options.time_role, order_by),
         decimal=options.decimal,
         skip_missing=options.skip_missing,
         bounds=options.bounds,
@@ -284,7 +289,7 @@ def _read_parquet(path: Path, options: ReadOptions, order_by: Column) -> LongTab
     names = parquet_names(path)
     looks_wide = partial(only_numbers_beside_first, path)
     row, col, value = (names[place] for place in positions_of(path, names, True, options.choice, looks_wide))
-    place = column_position(path, names, True, "time", order_by)
+    place = column_position(path, names, True, options.time_role, order_by)
     order = None if place is None else names[place]
     found = _read_batches(path, (row, col, value), options.skip_missing) if order is None else None
     if found is None:
