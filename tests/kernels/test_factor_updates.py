@@ -4,6 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from surefill.kernels import factor_updates as kernels
+from surefill.kernels.eight_systems import solve_systems, solve_systems_reference
 from surefill.kernels.gram import add_gram, add_gram_reference, whole_lanes
 
 both = {
@@ -130,3 +131,15 @@ def test_gram_adds_products_of_vectors(gram, dtype):
     gram(vectors.ravel(), 32, 4, np.empty(64, dtype), total)
     v = vectors[:4, :24].astype(np.float64)
     np.testing.assert_allclose(np.tril(total), np.tril(1 + v.T @ v), rtol=1e-5 if dtype is np.float32 else 1e-12)
+
+
+@pytest.mark.parametrize("solve", [solve_systems, solve_systems_reference])
+@pytest.mark.parametrize("k", [1, 2, 11])
+def test_eight_systems_are_solved(solve, k):
+    rng = np.random.default_rng(k)
+    roots, b = rng.normal(size=(8, k, 3 * k)), rng.normal(size=(8, k))
+    matrices = roots @ roots.transpose(0, 2, 1)
+    A, x = np.empty((k + 1, k, 8)), np.empty((k, 8))
+    A[:k], A[k] = np.tril(matrices).transpose(1, 2, 0), b.T
+    solve(A, x)
+    np.testing.assert_allclose(np.einsum("lad,dl->la", matrices, x), b, atol=1e-9)

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from surefill.arrays import Array, Floats, IntArray
 from surefill.kernels.compile import compiled, compiled_sums
+from surefill.kernels.eight_systems import solve_systems
 from surefill.kernels.gram import CHUNK, add_gram, whole_lanes
 from surefill.kernels.least_squares import cholesky, substitute
 from surefill.kernels.registers import LANES, add, fill, load, multiply_add, store, zeros
@@ -121,13 +122,15 @@ def _moments(
 
 
 @compiled
-def _normal_matrix(gram: Array, spread: Array, s: float, prior: Array, A: Array) -> None:
-    """The lower triangle of s (A + E) + P."""
-    for a in range(A.shape[0]):
+def _normal_equations(gram: Array, spread: Array, s: float, prior: Array, pull: Floats, system: Array) -> None:
+    """The lower triangle of s (A + E) + P, and s b + pull in a last line."""
+    k = len(spread)
+    for a in range(k):
         for d in range(a + 1):
-            A[a, d] = s * gram[a, d] + prior[a, d]
+            system[a, d] = s * gram[a, d] + prior[a, d]
         if a > 0:
-            A[a, a] += s * spread[a]
+            system[a, a] += s * spread[a]
+        system[k, a] = s * gram[k, a] + pull[a]
 
 
 @compiled_sums
@@ -172,19 +175,30 @@ def update_groups(
     """
     k, stride = mean.shape[1], regressors.shape[1]
     width = (k + LANES) // LANES * LANES
-    gathered, gram, spread = np.empty(CHUNK * stride, regressors.dtype), np.empty((width, width)), np.empty(k)
-    A, x, v = np.empty((k, k)), np.empty(k), np.empty(k)
-    for g in range(first, last):
-        begin, end, s = starts[g], starts[g + 1], noise_precision[g]
-        _moments(begin, end, other, values, counts, shift, scale, regressors, gathered, gram, spread)
-        _normal_matrix(gram, spread, s, prior, A)
-        for a in range(k):
-            v[a], x[a] = noise / A[a, a], s * gram[k, a] + pull[g, a]
-        cholesky(A)
-        substitute(A, x)
-        errors[g] = _expected_errors(gram, spread, x, v) + _scatter_of(begin, end, other, scatter, regressors)
-        errors[g] = max(errors[g], 0.0) + least_noise * gram[0, 0]
-        mean[g], variance[g] = x, v
+    gathered, grams = np.empty(CHUNK * stride, regressors.dtype), np.empty((LANES, width, width))
+    spreads, systems, solutions = np.empty((LANES, k)), np.zeros((k + 1, k, LANES)), np.empty((k, LANES))
+    x, v = np.empty(k), np.empty(k)
+    for block in range(first, last, LANES):
+        n = min(LANES, last - block)
+        for lane in range(n):
+            g, gram, spread = block + lane, grams[lane], spreads[lane]
+            entries = starts[g], starts[g + 1]
+            _moments(*entries, other, values, counts, shift, scale, regressors, gathered, gram, spread)
+            _normal_equations(gram, spread, noise_precision[g], prior, pull[g], systems[:, :, lane])
+            for a in range(k):
+                variance[g, a] = noise / systems[a, a, lane]
+        for lane in range(n, LANES):
+            for a in range(k):
+                systems[a, a, lane] = 1.0  # lanes without a group solve something harmless
+        solve_systems(systems, solutions)
+        for lane in range(n):
+            g, gram = block + lane, grams[lane]
+            for a in range(k):
+                x[a], v[a] = solutions[a, lane], variance[g, a]
+                mean[g, a] = x[a]
+            errors[g] = _expected_errors(gram, spreads[lane], x, v)
+            errors[g] += _scatter_of(starts[g], starts[g + 1], other, scatter, regressors)
+            errors[g] = max(errors[g], 0.0) + least_noise * gram[0, 0]
 
 
 def update_groups_reference(
@@ -245,14 +259,14 @@ def invert_updates(
     k, stride = prior.shape[0], regressors.shape[1]
     width = (k + LANES) // LANES * LANES
     gathered, gram, spread = np.empty(CHUNK * stride, regressors.dtype), np.empty((width, width)), np.empty(k)
-    A, zero = np.empty((k, k)), regressors.dtype.type(0)
+    system, nothing, zero = np.empty((k + 1, k)), np.zeros(k, regressors.dtype), regressors.dtype.type(0)
     for g in range(first, last):
         _moments(starts[g], starts[g + 1], other, values, counts, zero, zero, regressors, gathered, gram, spread)
-        _normal_matrix(gram, spread, noise_precision[g], prior, A)
-        cholesky(A)
+        _normal_equations(gram, spread, noise_precision[g], prior, nothing, system)
+        cholesky(system[:k])
         inverse[g] = np.eye(k)
         for a in range(k):
-            substitute(A, inverse[g, a])
+            substitute(system[:k], inverse[g, a])
 
 
 def invert_updates_reference(

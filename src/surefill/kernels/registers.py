@@ -2,7 +2,8 @@
 
 Inside compiled kernels, of float32 or float64 alike: ``load(array, i)`` takes array[i : i + 8] of a one-dimensional
 contiguous array, ``store(array, i, v)`` puts it back, ``fill(array, i)`` is eight times array[i] and ``zeros(array)``
-eight zeros; ``add(v, w)`` and ``multiply_add(v, w, total)`` = v w + total work on all eight. Positions are not checked.
+eight zeros; ``add``, ``multiply``, ``multiply_add(v, w, total)`` = v w + total, ``subtract_product(total, v, w)`` =
+total - v w and ``inverse_root(v)`` = 1 / sqrt(v) work on all eight. Positions are not checked.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 
 from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 from numba.core.datamodel import models
 from numba.extending import intrinsic as numba_intrinsic
 from numba.extending import register_model
@@ -116,3 +118,36 @@ def multiply_add(_typing: Any, v: Any, w: Any, total: Any) -> Any:
         return builder.fadd(builder.fmul(args[0], args[1], flags=FLAGS), args[2], flags=FLAGS)
 
     return v(v, w, total), generate
+
+
+@intrinsic
+def multiply(_typing: Any, v: Any, w: Any) -> Any:
+    """v w."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.fmul(*args)
+
+    return v(v, w), generate
+
+
+@intrinsic
+def subtract_product(_typing: Any, total: Any, v: Any, w: Any) -> Any:
+    """total - v w."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.fsub(args[0], builder.fmul(args[1], args[2], flags=FLAGS), flags=FLAGS)
+
+    return v(total, v, w), generate
+
+
+@intrinsic
+def inverse_root(_typing: Any, v: Any) -> Any:
+    """1 / sqrt(v)."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        kind = context.get_value_type(signature.return_type)
+        name = f"llvm.sqrt.v{LANES}f{v.dtype.bitwidth}"
+        root = cgutils.get_or_insert_function(builder.module, ir.FunctionType(kind, [kind]), name)
+        return builder.fdiv(ir.Constant(kind, [1.0] * LANES), builder.call(root, args))
+
+    return v(v), generate
