@@ -16,7 +16,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from surefill.arrays import Floats, Indices, IntArray
+from surefill.arrays import Floats, Indices, IntArray, read_only
+from surefill.data import Groups
+from surefill.data.repeats import sorted_cell_order
 from surefill.kernels.best_response import best_responses, random_start
 from surefill.kernels.counter_random import random_below, stream_key
 from surefill.loop import ProgressCallback, Status, run
@@ -54,12 +56,13 @@ class Lines:
     @classmethod
     def of(cls, lines: IntArray, others: IntArray, n: int) -> Lines:
         """Observations (lines[t], others[t]) grouped by line; each weighs theta n' / N, n' the lines seen."""
-        counts = np.bincount(lines, minlength=n)
-        width = int(others.max(initial=0)) + 1
+        groups, counts = Groups.of(lines), np.zeros(n, dtype=np.int64)
+        counts[groups.ids] = groups.sizes
         # sorted within lines too, so that the order of the observations makes no difference
-        in_order = np.sort(lines.astype(np.int64) * width + others) % width
-        weight = THETA * max(int(np.count_nonzero(counts)), 1) / max(len(lines), 1)
-        return cls(np.concatenate([[0], np.cumsum(counts)]), in_order.astype(np.int32), weight)
+        order = sorted_cell_order(groups, lines, others)
+        in_order = (others[order] if len(order) else others).astype(np.int32, copy=False)
+        weight = THETA * max(len(groups), 1) / max(len(lines), 1)
+        return cls(np.concatenate([[0], np.cumsum(counts)]), read_only(in_order), weight)
 
     @property
     def counts(self) -> Indices:

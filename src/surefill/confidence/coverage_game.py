@@ -8,10 +8,8 @@ from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
-from surefill.arrays import Array, Floats, Indices, IntArray, row_blocks
+from surefill.arrays import Array, Floats, Indices, IntArray, read_only, row_blocks
 from surefill.completion import Completion
 from surefill.confidence.algorithm import Certificate, require_columns
 from surefill.confidence.alternating_play import (
@@ -23,8 +21,9 @@ from surefill.confidence.alternating_play import (
 )
 from surefill.confidence.null_support import LEAST_CELLS, NULL_CELLS, Floors, Null, NullCells, average_products, n_draws
 from surefill.data import Observations
-from surefill.data.groups import locate
+from surefill.data.groups import compact_positions, locate
 from surefill.errors import invalid_parameter, is_number, is_seed
+from surefill.kernels.components import component_labels
 from surefill.kernels.support_grid import supports_on_grid
 from surefill.loop import ProgressCallback
 from surefill.parallel import current_map
@@ -98,7 +97,7 @@ class CoverageGame:
         self._validate()
         by_row, by_col = observations.by_row, observations.by_col
         rank, shape = self._rank_for(observations), (len(by_row), len(by_col))  # only lines that were seen play
-        rows, cols = _sorted_cells(by_row.locate(observations.rows), by_col.locate(observations.cols), shape[1])
+        rows, cols = _sorted_cells(observations)
         game = AlternatingPlay.on(rows, cols, shape, rank, self.random_state)
         draws = n_draws(shape)
 
@@ -281,17 +280,19 @@ def _confidence(average: Array, floor: Array, tied: NDArray[np.bool_]) -> NDArra
     return np.asarray(np.exp2(-exponent))
 
 
-def _sorted_cells(rows: Indices, cols: Indices, n: int) -> tuple[Indices, Indices]:
-    """The same cells row by row, so that their order in the data makes no difference."""
-    cells = np.sort(rows * n + cols)
-    return cells // n, cells % n
+def _sorted_cells(observations: Observations) -> tuple[IntArray, IntArray]:
+    """Positions of the cells row by row, so that their order in the data makes no difference."""
+    by_row, by_col, order = observations.by_row, observations.by_col, observations.cell_order
+    rows, cols = observations.rows, observations.cols
+    if len(order):
+        rows, cols = rows[order], cols[order]
+    return compact_positions(by_row.ids, rows), compact_positions(by_col.ids, cols)
 
 
 def _components(rows: IntArray, cols: IntArray, shape: tuple[int, int]) -> tuple[Indices, Indices]:
     """The component of each row and column in the bipartite graph of observed cells."""
     m, n = shape
-    graph = coo_array((np.ones(len(rows), np.int8), (rows, m + cols.astype(np.int64))), shape=(m + n, m + n))
-    labels = connected_components(graph, directed=False)[1].astype(np.int64)
+    labels = component_labels(read_only(rows), read_only(cols), m, n)
     return labels[:m], labels[m:]
 
 

@@ -144,8 +144,9 @@ def shown_in_null(
     for lines in (rows, cols):
         own = np.bincount(lines[within], minlength=int(lines.max(initial=0)) + 1)
         strays = (own >= STRAY_LEAST) & (rng.random(len(own)) < STRAY_SHARE)
-        first = np.unique(lines[order], return_index=True)[1]  # one observation of each line, at random
-        candidates = order[first]
+        first = np.full(len(own), -1)
+        first[lines[order[::-1]]] = order[::-1]  # one observation of each line, at random: the first in this order
+        candidates = first[first >= 0]
         shown[candidates[strays[lines[candidates]]]] = True
     kept: NDArray[np.bool_] = shown
     return kept

@@ -17,7 +17,7 @@ from surefill.data.compact import is_constant, mean_by_counts, taken
 from surefill.data.entries import Entries
 from surefill.data.groups import Groups, index_type_for
 from surefill.data.labels import LabelIndex
-from surefill.data.repeats import cell_order, merge_repeats
+from surefill.data.repeats import merge_repeats, sorted_cell_order
 from surefill.data.units import UnitMap
 from surefill.errors import InputError
 from surefill.kernels.counting_sort import find_in_groups
@@ -210,9 +210,9 @@ class Observations:
         return Groups.of(self.cols)
 
     @cached_property
-    def _cell_order(self) -> IntArray:
+    def cell_order(self) -> IntArray:
         """The cells row by row, in the order of their columns; empty where they stand so already."""
-        return cell_order(self.by_row, self.rows, self.cols)
+        return sorted_cell_order(self.by_row, self.rows, self.cols)
 
     def find(self, rows: ArrayLike, cols: ArrayLike) -> NDArray[np.int64]:
         """Position of each cell among the observations, or -1 where it was not seen."""
@@ -221,7 +221,7 @@ class Observations:
         group, wanted = np.broadcast_to(self.by_row.locate(i), shape).ravel(), np.broadcast_to(j, shape).ravel()
         starts, found = self.by_row.starts, np.empty(len(group), dtype=np.int64)
         first, last = starts[group], np.where(group >= 0, starts[group + 1], 0)
-        find_in_groups(first, last, self.cols, read_only(self._cell_order), wanted, found)
+        find_in_groups(first, last, self.cols, read_only(self.cell_order), wanted, found)
         return found.reshape(shape)
 
     def find_in_rows(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:

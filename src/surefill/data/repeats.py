@@ -49,7 +49,7 @@ def merge_repeats(
     return Cells(i[kept], j[kept], exact_floats(mean[rank]), total[rank], squeezed(within[rank], 0.0))
 
 
-def cell_order(by_row: Groups, i: IntArray, j: IntArray) -> IntArray:
+def sorted_cell_order(by_row: Groups, i: IntArray, j: IntArray) -> IntArray:
     """The cells row by row, in the order of their columns; empty where they stand so already."""
     if by_row.in_order and rises_within(by_row.starts, read_only(j)):
         return np.empty(0, dtype=np.int32)
