@@ -147,7 +147,8 @@ def inverse_root(_typing: Any, v: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         kind = context.get_value_type(signature.return_type)
         name = f"llvm.sqrt.v{LANES}f{v.dtype.bitwidth}"
-        root = cgutils.get_or_insert_function(builder.module, ir.FunctionType(kind, [kind]), name)
+        find: Any = cgutils.get_or_insert_function
+        root = find(builder.module, ir.FunctionType(kind, [kind]), name)
         return builder.fdiv(ir.Constant(kind, [1.0] * LANES), builder.call(root, args))
 
     return v(v), generate
