@@ -95,5 +95,5 @@ def test_every_cell_is_asked_once(completer, monkeypatch):
     monkeypatch.setattr(PartialCompletion, "answer_block", count)
     monkeypatch.setattr(PartialCompletion, "answer", None)
     monkeypatch.setattr(long_table, "BLOCK_CELLS", 40)
-    gathered(completer, "kept", level=0.8)
+    gathered(completer, "all", level=0.8)
     assert len(asked) == len(set(asked)) == 300

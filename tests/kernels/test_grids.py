@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from surefill.kernels import candidates as candidate_kernel
 from surefill.kernels import exponential, limits_grid, packing, risk_grid, support_grid, weight_grid
 from surefill.kernels import listing as listing_kernel
 
@@ -56,7 +57,13 @@ def listing(rng):
     return [wanted, grids, np.zeros((2, count), np.int32), (*np.zeros((3, count)), *np.zeros((2, count), bool))]
 
 
+def candidates(rng):
+    _, predicted, _, _, knots, heights, rows, cols, *_ = risks(rng)
+    return [predicted, knots, heights, rows, cols, 1.0, 0.5, np.zeros((M, N), bool)]
+
+
 KERNELS = [
+    (candidate_kernel, "candidates_on_grid", candidates),
     (risk_grid, "risks_on_grid", risks),
     (weight_grid, "weights_on_grid", weights),
     (weight_grid, "log_odds_on_grid", log_odds),

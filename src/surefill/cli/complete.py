@@ -29,6 +29,10 @@ if TYPE_CHECKING:
     from surefill.jobs import CompletedFile, TableSize
 
 
+MANY_CELLS = 10**7
+"""Cells from which it is said how fast they were looked at: fewer take less than a second."""
+
+
 @click.command(cls=SectionedCommand, short_help="Fill the trusted part of a table of observations.")
 @click.argument("file", type=PATH)
 @section(
@@ -220,7 +224,15 @@ def _filled(done: CompletedFile) -> str:
 def _written(done: CompletedFile) -> str:
     """What was written, and whether the promise is about more than that."""
     digits = f", filled values with {done.digits} digit{'' if done.digits == 1 else 's'} after the point"
-    wrote = f"Wrote {done.lines:,} lines to {done.output}{digits if done.filled_cells else ''}."
+    wrote = f"Wrote {done.lines:,} lines to {done.output}{digits if done.filled_cells else ''}.{_speed(done)}"
     if done.promised and (done.top_n is not None or done.rows_written < done.rows):
         return f"{wrote} The guarantee is about all filled cells of the matrix, not about those written alone."
     return wrote
+
+
+def _speed(done: CompletedFile) -> str:
+    """How many cells a second were looked at and written, where that took a while."""
+    if done.cells_looked_at < MANY_CELLS:
+        return ""
+    speed = done.cells_looked_at / done.writing_seconds / 1e6
+    return f" {done.cells_looked_at:,} cells took {done.writing_seconds:.0f} s, {speed:.3g} million a second."

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from surefill.arrays import Indices, row_blocks
 from surefill.data import Observations
 from surefill.errors import InputError, invalid_parameter, is_number
+from surefill.estimators.kept_cells import KeptCells
 from surefill.estimators.partial_completer import PartialCompleter
 from surefill.estimators.result import Answer
 from surefill.kernels.listing import list_cells
@@ -101,11 +102,12 @@ def check_listing(
 def list_rows(completer: PartialCompleter, listed: Indices, entries: Entries, level: float | None) -> Columns:
     """The cells of some rows that are listed; ``row`` counts from the first of them, ``column`` is a position."""
     observations, result = completer.observations_, completer.result_
-    shape = len(listed), observations.shape[1]
-    grid = result.answer_block(listed, np.arange(shape[1]))
+    shape, every = (len(listed), observations.shape[1]), np.arange(observations.shape[1])
     line, seen = observations.in_rows(listed)
     observed = np.zeros(shape, dtype=np.bool_)
     observed[line, observations.cols[seen]] = True
+    kept = entries == "kept"
+    grid = KeptCells(result).block(listed, every, observed) if kept else result.answer_block(listed, every)
     grid.value[line, observations.cols[seen]] = observations.values[seen]
     wanted = {"kept": observed | grid.keep, "missing": ~observed, "all": np.ones(shape, dtype=np.bool_)}[entries]
     count = np.count_nonzero(wanted)

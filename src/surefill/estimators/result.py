@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
@@ -24,7 +25,7 @@ from surefill.guarantee import (
     select,
     state_guarantee,
 )
-from surefill.guarantee.plan import exposure, within
+from surefill.guarantee.plan import exposure, up_to_rounding, within
 from surefill.guarantee.selection import REFUSALS
 from surefill.guarantee.wording import counted
 from surefill.losses import ClippedLoss
@@ -32,6 +33,7 @@ from surefill.notebook import card
 from surefill.plots import View, plot_calibration, plot_confidence, plot_matrix, plot_risk_coverage
 from surefill.registry import storable
 from surefill.risk import PriorRisk, Risk
+from surefill.risk.least_risk import LeastRisk
 from surefill.spaces.confidence_matrix import some_cells
 
 if TYPE_CHECKING:
@@ -237,6 +239,11 @@ class PartialCompletion:
             for name, alone in vars(self.answer(rows[line], cols[place])).items():
                 getattr(block, name)[line, place] = alone
         return block
+
+    @cached_property
+    def least_risk(self) -> LeastRisk | None:
+        """Lower bounds of the risk, by which cells that cannot be kept are told; None where none are known."""
+        return LeastRisk.of(self.risk, float(up_to_rounding(self.selection.threshold)))
 
     def _on_tile(self, rows: IntArray, cols: IntArray) -> tuple[Answer, NDArray[np.bool_]]:
         """The answer by matrix products, and which entries are close to a limit."""

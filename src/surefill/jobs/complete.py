@@ -51,6 +51,7 @@ class CompletedFile:
     selection, certificate, guarantee, holds_over, not_promised : the sentences of the result.
     seconds : spent in each stage of the fit.
     lines : written to ``output``.
+    cells_looked_at, writing_seconds : cells of the rows written, and how long it took to look at them and to write.
     layout, digits : "long" or "wide"; digits after the point of completed values.
     top_n : how many cells of each row were written at most; None for all.
 
@@ -101,6 +102,8 @@ class CompletedFile:
     filled_cells: int
     output: Path
     lines: int
+    cells_looked_at: int
+    writing_seconds: float
     layout: str
     digits: int
     top_n: int | None = None
@@ -265,6 +268,8 @@ def _summary(result: PartialCompletion, observations: Observations, table: Writt
         filled_cells=table.filled_cells,
         output=table.output,
         lines=table.lines,
+        cells_looked_at=table.cells,
+        writing_seconds=table.seconds,
         layout=table.layout,
         digits=table.digits,
         **more,

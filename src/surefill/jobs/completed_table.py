@@ -56,11 +56,12 @@ class WrittenTable:
     rows_written : how many rows were asked for, all where none were named.
     missing_cells : cells of these rows that were not observed.
     filled_cells : those of them that are kept, whether among the top n of their row or not.
+    cells, seconds : cells of these rows, each looked at, and how long that and the writing took.
 
     Examples
     --------
     >>> from pathlib import Path
-    >>> WrittenTable(Path("filled.csv"), 480, "long", 2, 30, 120, 60).filled_cells
+    >>> WrittenTable(Path("filled.csv"), 480, "long", 2, 30, 120, 60, 600, 0.1).filled_cells
     60
     """
 
@@ -71,6 +72,8 @@ class WrittenTable:
     rows_written: int
     missing_cells: int
     filled_cells: int
+    cells: int
+    seconds: float
 
 
 @watched
@@ -125,6 +128,7 @@ def write_rows(
     """Write the rows at these positions; what could be refused without a fit has been looked at."""
     seen, layout = completer.observations_, options.layout or "long"
     check_listing(completer, options.entries, rows, options.level)
+    start = time.perf_counter()
     table = _Table(completer, options, rows)
     names = {} if layout == "wide" else _column_names(seen, options.level is not None)
     exact = set(_wide_names(seen)[1]) if layout == "wide" else LONG_EXACT
@@ -136,8 +140,10 @@ def write_rows(
     per_piece = blocks_per_piece(len(table.blocks), lines) if check_table_target(output) == FOLDER else 1
     pieces = table.pieces(per_piece)
     lines = write_pieces(output, pieces, columns=names, exact=exact, written=_reported(len(pieces), progress))
-    missing = len(rows) * seen.shape[1] - int(np.isin(seen.rows, rows).sum())
-    return WrittenTable(Path(output), lines, layout, table.digits, len(rows), missing, table.filled)
+    cells, seconds = len(rows) * seen.shape[1], time.perf_counter() - start
+    missing = cells - int(np.isin(seen.rows, rows).sum())
+    done = table.digits, len(rows), missing, table.filled, cells, seconds
+    return WrittenTable(Path(output), lines, layout, *done)
 
 
 def blocks_per_piece(n_blocks: int, lines: float) -> int:

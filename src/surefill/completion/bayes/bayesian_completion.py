@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, Self
@@ -10,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from surefill.arrays import Array, IntArray, is_grid
+from surefill.arrays import Array, IntArray, is_grid, row_blocks
 from surefill.completion.bayes.dated import DatedFactors
 from surefill.completion.bayes.variational import FactorPosterior, VariationalRegression
 from surefill.completion.factored_completion import FactoredCompletion
@@ -21,6 +22,12 @@ from surefill.kernels.least_squares import quadratic_forms
 from surefill.kernels.packing import pack_forms
 from surefill.loop import Status
 from surefill.registry import storable
+
+LEAST_AT_ONCE = 1 << 16
+"""Lines of covariance matrices that are factored at once: some megabytes."""
+
+ROUNDING = 1e-6
+"""By which share least variances are lowered: covariances may be in single precision."""
 
 
 @storable
@@ -148,6 +155,16 @@ class BayesianFactorCompletion(FactoredCompletion):
         forms = left @ self._packed_cols[j].T
         return np.add(forms, scale * self.noise, out=forms)
 
+    def least_variances(self) -> tuple[Array, Array]:
+        """Of each row and column, and last of those never seen, numbers v_i and v_j with variance >= v_i + v_j:
+
+        noise + min f' S_i f over all f = (1, q), and min g' T_j g, which are Schur complements.
+        """
+        assert self.row_covariances is not None
+        assert self.col_covariances is not None
+        of_rows, of_cols = (_least_forms(each.matrices) for each in (self.row_covariances, self.col_covariances))
+        return self.unit.squared_error_from_unit(self.noise + of_rows), self.unit.squared_error_from_unit(of_cols)
+
     @cached_property
     def _packed_cols(self) -> Array:
         """What the rows are multiplied with on grids: f_j f_j' and T_j of each column."""
@@ -232,6 +249,15 @@ class BayesianFactorCompletion(FactoredCompletion):
 
     def _col_regression(self, observations: Observations) -> VariationalRegression:
         return VariationalRegression.per_col(observations, self.rows.ids, self.mean, self.unit)
+
+
+def _least_forms(matrices: Array) -> Array:
+    """min f' S f over f = (1, q): S_00 less what the other coordinates explain of it, the last pivot of S reversed."""
+    least = np.zeros(len(matrices))
+    for part in row_blocks(len(matrices), matrices.shape[1], LEAST_AT_ONCE):
+        with suppress(np.linalg.LinAlgError):  # not positive beyond rounding: 0 stays
+            least[part] = np.linalg.cholesky(matrices[part, ::-1, ::-1].astype(np.float64))[:, -1, -1] ** 2
+    return least * (1 - ROUNDING)
 
 
 def row_covariances(completion: BayesianFactorCompletion, observations: Observations) -> Array:
