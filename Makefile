@@ -34,8 +34,8 @@ test-serve: setup $(SERVE)/.ready  ## the service: 100 kills under load, both da
 	$(BIN)/python -m pytest -q tests/service --kills 100
 	$(BIN)/python tests/service/generated_requests.py --schemathesis $(SERVE)/bin/st
 
-bench-serve: setup $(SERVE)/.ready  ## the service under load: ml-1m replayed, reads and writes, with and without a refit
-	$(BIN)/python benchmarks/serve.py --locust $(SERVE)/bin/locust
+bench-serve: setup  ## the service under load: ml-1m replayed, reads and writes, with and without a refit; then memory for half an hour
+	$(BIN)/python benchmarks/recorded.py serve.py --minutes 30
 
 pictures: setup browser  ## the pictures of the front page and of the page about the report, made anew in docs/
 	$(BIN)/python docs/pictures.py
@@ -111,9 +111,9 @@ $(FANCY)/.ready: benchmarks/requirements-fancyimpute.lock
 	$(FANCY)/bin/python -m pip --disable-pip-version-check --quiet install -r benchmarks/requirements-fancyimpute.lock
 	touch $@
 
-$(SERVE)/.ready: benchmarks/requirements-serve.lock
+$(SERVE)/.ready: tests/service/requirements-schemathesis.lock
 	$(PYTHON) -m venv $(SERVE)
-	$(SERVE)/bin/python -m pip --disable-pip-version-check --quiet install -r benchmarks/requirements-serve.lock
+	$(SERVE)/bin/python -m pip --disable-pip-version-check --quiet install -r tests/service/requirements-schemathesis.lock
 	touch $@
 
 $(SMURFF)/.ready: benchmarks/requirements-smurff.lock

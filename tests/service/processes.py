@@ -34,7 +34,7 @@ class Process:
         """Start and wait until it is ready."""
         environment = os.environ | {"PYTHONPATH": str(SOURCE)}
         self.running = subprocess.Popen(self._command, stderr=self._log, env=environment)
-        ends = time.monotonic() + 120
+        ends = time.monotonic() + 300
         while time.monotonic() < ends:
             assert self.running.poll() is None, "the service ended"
             with suppress(httpx.TransportError):

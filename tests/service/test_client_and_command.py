@@ -91,6 +91,8 @@ def test_a_service_for_others_needs_a_token_first(tmp_path):
     assert "make one with 'surefill serve token" in str(done.exception)
     made = CliRunner().invoke(commands, ["serve", "token", "--data", str(tmp_path / "d"), "--scope", "admin"])
     assert re.fullmatch(r"sf_[\w-]{43}\n", made.stdout)
+    again = CliRunner().invoke(commands, ["serve", "--data", str(tmp_path / "d"), "token", "--scope", "read"])
+    assert re.fullmatch(r"sf_[\w-]{43}\n", again.stdout)
     assert json.dumps(made.stdout.strip()) not in (tmp_path / "d" / "surefill.sqlite").read_bytes().decode("latin-1")
 
 

@@ -12,13 +12,14 @@ from surefill.errors import InputError
 from surefill.service import Service
 from surefill.service.answers import predict
 from surefill.service.store.data_sets import Options
+from surefill.service.store.jobs import is_busy
 from surefill.service.store.observations import Batch, Columns
 from surefill.service.writer import BusyError, StorageError, Writer
 
 
 def batch(key, size, start=0):
     rows = [f"r{k}" for k in range(start, start + size)]
-    return Batch(key, key, Columns(rows, [f"c{k % 7}" for k in range(size)], [float(k % 5) for k in range(size)]))
+    return Batch(key, key, Columns(rows, [f"c{k % 7}" for k in range(size)], [k % 5 / 4 for k in range(size)]))
 
 
 @pytest.fixture
@@ -125,3 +126,16 @@ def test_the_same_model_is_taken_in_once_and_another_of_its_name_refused(service
     with pytest.raises(InputError, match="was made from another model"):
         service.start(other)
     service.start()
+
+
+def test_a_model_that_was_taken_in_is_not_fitted_again_until_enough_is_new(service, model_file):
+    service.stop()
+    service.start(model_file)
+    films = service.data_sets["films"]
+    service.refitter._look()
+    with service.engine.connect() as connection:
+        assert not is_busy(connection, films.record.id)
+    service.observe(films, batch("new", 1_000)).result()
+    service.refitter._queue_if_due(films)
+    with service.engine.connect() as connection:
+        assert is_busy(connection, films.record.id)

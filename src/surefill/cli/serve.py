@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 FOLDER = Path("surefill-data")
 
 data_option = click.option(
-    "--data", "folder", type=PATH, default=FOLDER, show_default=True, help="Folder of the service; made where missing."
+    "--data", "folder", type=PATH, help=f"Folder of the service; made where missing.  [default: {FOLDER}]"
 )
 database_option = click.option(
     "--database",
@@ -36,7 +36,9 @@ database_option = click.option(
 @click.option("--require-token", is_flag=True, help="Ask for a token on loopback, too, as behind a proxy.")
 @database_option
 @click.pass_context
-def serve(context: click.Context, /, folder: Path, model: Path | None, database: str | None, **options: Any) -> None:
+def serve(
+    context: click.Context, /, folder: Path | None, model: Path | None, database: str | None, **options: Any
+) -> None:
     """Take observations in over HTTP and answer: values, how far they can be trusted, what to show, what to ask.
 
     A stream answers at once for what just arrived; the full model, which promises, is fitted again in a process of
@@ -57,7 +59,7 @@ def serve(context: click.Context, /, folder: Path, model: Path | None, database:
     from surefill.service import Settings
 
     options["hosts"] = tuple(options["hosts"])
-    run(Settings(folder, database, **options), model)
+    run(Settings(folder or FOLDER, database, **options), model)
 
 
 def run(settings: Settings, model: Path | None) -> None:
@@ -112,7 +114,8 @@ def _require_a_token(settings: Settings) -> None:
 )
 @click.option("--note", default="", help="Whose it is, to recognise it in lists.")
 @database_option
-def token(folder: Path, scope: Any, note: str, database: str | None) -> None:
+@click.pass_context
+def token(context: click.Context, /, folder: Path | None, scope: Any, note: str, database: str | None) -> None:
     """Make a token for a service and print it; only its hash is stored, so it cannot be shown again.
 
     \b
@@ -124,7 +127,8 @@ def token(folder: Path, scope: Any, note: str, database: str | None) -> None:
     from surefill.service.store import open_engine, writing
     from surefill.service.store.tokens import create_token
 
-    settings = Settings(folder, database)
+    given = context.parent.params if context.parent is not None else {}
+    settings = Settings(folder or given.get("folder") or FOLDER, database or given.get("database"))
     settings.folder.mkdir(parents=True, exist_ok=True)
     if len(note) > 128:
         raise InputError("a note has at most 128 letters.")

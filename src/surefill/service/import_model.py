@@ -7,12 +7,14 @@ import re
 import shutil
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from sqlalchemy import Engine
 
 from surefill.errors import InputError
 from surefill.estimators import PartialCompleter, load
+from surefill.losses import LOSSES, Misclassification
 from surefill.service.files import make_durable
 from surefill.service.folders import folder_of
 from surefill.service.refit import model_name
@@ -76,10 +78,21 @@ def options_of(completer: PartialCompleter) -> Options:
     seen, result = completer.observations_, completer.result_
     bounds = completer.bounds or (seen.bounds if seen.bounds_from.name == "GIVEN" else None)
     given = None if bounds is None else (float(bounds[0]), float(bounds[1]))
-    loss = completer.loss if isinstance(completer.loss, str) else "squared"
     return Options(
-        bounds=given, tolerance=result.selection.tolerance, delta=completer.delta, loss=loss, aim=completer.aim
+        bounds=given,
+        tolerance=result.selection.tolerance,
+        delta=completer.delta,
+        loss=_loss_name(completer.loss),
+        aim=completer.aim,
     )
+
+
+def _loss_name(loss: Any) -> str:
+    """What a loss is called where it is chosen by name."""
+    if isinstance(loss, Misclassification):
+        return f"beyond:{loss.distance:g}"
+    named = [name for name, each in LOSSES.items() if loss in (name, each)]
+    return loss if isinstance(loss, str) else named[0] if named else "squared"
 
 
 def columns_of(completer: PartialCompleter) -> Columns:

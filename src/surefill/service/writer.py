@@ -149,7 +149,7 @@ class Writer:
             return
         for each, outcome in zip(group, outcomes, strict=True):
             if isinstance(outcome, Stored) and not outcome.repeated:
-                each.data_set.learn(each.batch.columns, outcome.last_sequence)
+                _learn(each.data_set, each.batch, outcome)
         self._acknowledge(group, outcomes)
         for data_set in {each.data_set for each in group}:
             if data_set.sequence - data_set.checkpointed >= self._every:
@@ -160,6 +160,14 @@ class Writer:
             self._pending -= sum(each.size for each in group)
         for each, outcome in zip(group, outcomes, strict=True):
             _settle(each.future, _giving(outcome))
+
+
+def _learn(data_set: DataSet, batch: Batch, stored: Stored) -> None:
+    """Let the stream learn; what it could not would still be stored, and in the next model."""
+    try:
+        data_set.learn(batch.columns, stored.last_sequence)
+    except Exception:
+        log.exception("the stream could not learn a batch", extra={"data_set": data_set.name})
 
 
 def checkpoint(data_set: DataSet) -> None:

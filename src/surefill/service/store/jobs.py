@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from sqlalchemy import Connection, func, insert, select, update
 
-from surefill.service.store.tables import jobs
+from surefill.service.store.tables import jobs, models
 
 State = Literal["queued", "running", "done", "failed"]
 
@@ -68,9 +68,9 @@ def next_job(connection: Connection) -> JobRecord | None:
 
 
 def last_sequence_tried(connection: Connection, data_set: int) -> int:
-    """Up to where the observations were fitted, or tried to be."""
-    tried = select(func.max(jobs.c.sequence)).where(jobs.c.data_set == data_set)
-    return connection.execute(tried).scalar() or 0
+    """Up to where the observations were fitted, here or before they came here, or tried to be."""
+    of_each = (select(func.max(each.c.sequence)).where(each.c.data_set == data_set) for each in (jobs, models))
+    return max(connection.execute(largest).scalar() or 0 for largest in of_each)
 
 
 def is_busy(connection: Connection, data_set: int) -> bool:
