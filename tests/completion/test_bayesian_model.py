@@ -71,7 +71,10 @@ def test_the_noise_is_learnt_and_unneeded_factors_do_no_harm(noise):
     sim = make_low_rank((80, 70), rank=2, n_draws=4000, noise=noise, random_state=1)
     needed, spare = (BayesianFactorModel(rank=rank).fit(sim.observations) for rank in (2, 10))
     for completion in (needed, spare):
-        assert completion.unit.squared_error_from_unit(completion.noise) == pytest.approx(noise**2 / 3, rel=0.15)
+        usual = completion.noise / (
+            completion.rows.noise_precision.mean.mean() * completion.cols.noise_precision.mean.mean()
+        )
+        assert completion.unit.squared_error_from_unit(usual) == pytest.approx(noise**2 / 3, rel=0.15)
     errors = [np.mean((completion.dense() - sim.truth) ** 2) for completion in (needed, spare)]
     assert errors[1] < 1.2 * errors[0] < 0.05 * np.var(sim.truth)
 
@@ -98,15 +101,15 @@ def bound(obs, mean, rows, cols, noise):
     error *= rows.noise_precision.mean[i] * cols.noise_precision.mean[j]
     total = -(error.sum() / noise + obs.n_draws * np.log(noise)) / 2
     for q, own, across in ((rows, i, j), (cols, j, i)):
-        total += of_noise_precision(q.noise_precision, np.bincount(own, obs.counts))
+        s, L = q.noise_precision.mean[:-1], q.precision
+        total += of_noise_precision(q.noise_precision, np.bincount(own, obs.counts) + len(L))
         seen = np.zeros((len(q.ids), len(q.implicit) - 1))
         seen[own, across] = 1.0
         away = q.mean[:-1] - q.intercept - seen / np.sqrt(seen.sum(axis=1, keepdims=True)) @ q.implicit[:-1]
         prior = np.vstack([q.implicit[:-1] - q.implicit[-1], q.implicit[-1], q.intercept])
-        L = q.precision
         total += (len(q.ids) + 1) * np.linalg.slogdet(L)[1] / 2 - 0.1 * np.trace(L) / 2
-        total -= np.einsum("ga,ab,gb->", away, L, away) / 2 + 3 * np.einsum("ha,ab,hb->", prior, L, prior) / 2
-        total += np.sum(np.log(q.variance[:-1]) - q.variance[:-1] * np.diag(L)) / 2
+        total -= np.einsum("g,ga,ab,gb->", s, away, L, away) / 2 + 3 * np.einsum("ha,ab,hb->", prior, L, prior) / 2
+        total += np.sum(np.log(q.variance[:-1]) - s[:, None] * q.variance[:-1] * np.diag(L)) / 2
     return total
 
 
@@ -289,9 +292,9 @@ def test_posterior_covariances_are_inverses_of_the_regressions(sim, fitted):
             seen.counts[entries] * other.noise_precision.mean[of[1][entries]],
             other.variance[of[1][entries]].copy(),
         )
-        c *= own.noise_precision.mean[4]
         spread[:, 0] = 0
         precision = ((f.T * c) @ f + np.diag(c @ spread)) / fitted.noise + own.precision
+        precision *= own.noise_precision.mean[4]
         np.testing.assert_allclose(covariances[4], np.linalg.inv(precision), rtol=1e-7, atol=1e-12)
     best_diagonal = 1 / np.diag(np.linalg.inv(fitted.row_covariances.matrices[4]))
     np.testing.assert_allclose(rows.variance[4], best_diagonal, rtol=1e-7)

@@ -65,8 +65,8 @@ def test_the_update_minimises_the_expected_error_and_the_prior(update_groups, al
         x, v = mean[g], variance[g]
 
         def cost(x, v, g=g):
-            own = s[g] * expected_errors(g, entries, others, x, v) + x @ P @ x - 2 * pull[g] @ x
-            return own + np.diag(P) @ v - 0.3 * np.log(v).sum()
+            own = expected_errors(g, entries, others, x, v) + x @ P @ x - 2 * pull[g] @ x
+            return s[g] * (own + np.diag(P) @ v) - 0.3 * np.log(v).sum()
 
         here = cost(x, v)
         assert errors[g] == pytest.approx(expected_errors(g, entries, others, x, v), rel=1e-9, abs=1e-9)
@@ -105,7 +105,7 @@ def test_inverses_invert_the_matrices_of_the_update(invert_updates, seed):
         f[:, 0] = 1
         spread = c @ w[j]
         spread[0] = 0
-        np.testing.assert_allclose((s[g] * ((f.T * c) @ f + np.diag(spread)) + P) @ inverse[g], np.eye(3), atol=1e-9)
+        np.testing.assert_allclose(s[g] * ((f.T * c) @ f + np.diag(spread) + P) @ inverse[g], np.eye(3), atol=1e-9)
     assert (inverse[4] == 7).all()
 
 

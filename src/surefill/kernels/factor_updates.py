@@ -4,7 +4,7 @@ An entry t of group g has a value r_t, a count c_t and a scatter; its other grou
 z = (z_0, ..., z_k-1) and variances w, and a noise precision t_j. With f = (1, z_1, ...),
 
     A = sum_t c_t t_j f f',   b = sum_t c_t t_j (r_t - z_0) f,   E = diag(sum_t c_t t_j w),   E_00 = 0,
-    x_g = (s_g (A + E) + P)^-1 (s_g b + pull_g),     v_ga = noise / (s_g (A + E)_aa + P_aa),
+    x_g = (A + E + P)^-1 (b + pull_g),     v_ga = noise / (s_g (A + E + P)_aa),
     e_g = sum_t c_t t_j E (r_t - x_0 - z_0 - sum_{a >= 1} x_a z_a)^2 + t_j scatter_t + c_t t_j least_noise.
 
 All that is known of j is in one line, of :func:`regressors_of`: (sqrt(t_j) f, sqrt(t_j) z_0; t_j w), each of both parts
@@ -122,15 +122,15 @@ def _moments(
 
 
 @compiled
-def _normal_equations(gram: Array, spread: Array, s: float, prior: Array, pull: Floats, system: Array) -> None:
-    """The lower triangle of s (A + E) + P, and s b + pull in a last line."""
+def _normal_equations(gram: Array, spread: Array, prior: Array, pull: Floats, system: Array) -> None:
+    """The lower triangle of A + E + P, and b + pull in a last line."""
     k = len(spread)
     for a in range(k):
         for d in range(a + 1):
-            system[a, d] = s * gram[a, d] + prior[a, d]
+            system[a, d] = gram[a, d] + prior[a, d]
         if a > 0:
-            system[a, a] += s * spread[a]
-        system[k, a] = s * gram[k, a] + pull[a]
+            system[a, a] += spread[a]
+        system[k, a] = gram[k, a] + pull[a]
 
 
 @compiled_sums
@@ -184,9 +184,9 @@ def update_groups(
             g, gram, spread = block + lane, grams[lane], spreads[lane]
             entries = starts[g], starts[g + 1]
             _moments(*entries, other, values, counts, shift, scale, regressors, gathered, gram, spread)
-            _normal_equations(gram, spread, noise_precision[g], prior, pull[g], systems[:, :, lane])
+            _normal_equations(gram, spread, prior, pull[g], systems[:, :, lane])
             for a in range(k):
-                variance[g, a] = noise / systems[a, a, lane]
+                variance[g, a] = noise / (noise_precision[g] * systems[a, a, lane])
         for lane in range(n, LANES):
             for a in range(k):
                 systems[a, a, lane] = 1.0  # lanes without a group solve something harmless
@@ -229,8 +229,8 @@ def update_groups_reference(
         f, y, w, t = _regressors(regressors[other[entries]].astype(np.float64), k)
         y, c_t = (values[entries] - shift) * scale * np.sqrt(t) - y, c[entries]
         E = np.diag(np.r_[0.0, (c_t @ w)[1:]])
-        A, b, s = (f.T * c_t) @ f + E, f.T @ (c_t * y), noise_precision[g]
-        x, v = np.linalg.solve(s * A + prior, s * b + pull[g]), noise / np.diag(s * A + prior)
+        A, b = (f.T * c_t) @ f + E + prior, f.T @ (c_t * y)
+        x, v = np.linalg.solve(A, b + pull[g]), noise / (noise_precision[g] * np.diag(A))
         of_entries = (y - f @ x) ** 2 + f**2 @ v + w[:, 0] + w[:, 1:] @ (x[1:] ** 2 + v[1:])
         errors[g] = c_t @ of_entries + t @ q[entries] + least_noise * c_t @ t
         mean[g], variance[g] = x, v
@@ -255,16 +255,16 @@ def invert_updates(
     prior: Array,
     inverse: Array,
 ) -> None:
-    """Write (s_g (A + E) + P)^-1 of the groups first <= g < last into ``inverse``; values matter not."""
+    """Write (A + E + P)^-1 / s_g of the groups first <= g < last into ``inverse``; values matter not."""
     k, stride = prior.shape[0], regressors.shape[1]
     width = (k + LANES) // LANES * LANES
     gathered, gram, spread = np.empty(CHUNK * stride, regressors.dtype), np.empty((width, width)), np.empty(k)
     system, nothing, zero = np.empty((k + 1, k)), np.zeros(k, regressors.dtype), regressors.dtype.type(0)
     for g in range(first, last):
         _moments(starts[g], starts[g + 1], other, values, counts, zero, zero, regressors, gathered, gram, spread)
-        _normal_equations(gram, spread, noise_precision[g], prior, nothing, system)
+        _normal_equations(gram, spread, prior, nothing, system)
         cholesky(system[:k])
-        inverse[g] = np.eye(k)
+        inverse[g] = np.eye(k) / noise_precision[g]
         for a in range(k):
             substitute(system[:k], inverse[g, a])
 
@@ -287,7 +287,7 @@ def invert_updates_reference(
         entries = slice(starts[g], starts[g + 1])
         f, _, w, _ = _regressors(regressors[other[entries]].astype(np.float64), prior.shape[0])
         E = np.diag(np.r_[0.0, (c[entries] @ w)[1:]])
-        inverse[g] = np.linalg.inv(noise_precision[g] * ((f.T * c[entries]) @ f + E) + prior)
+        inverse[g] = np.linalg.inv((f.T * c[entries]) @ f + E + prior) / noise_precision[g]
 
 
 @compiled

@@ -60,8 +60,8 @@ LEAST_GAIN = 0.004
 class BayesianFactorModel:
     """y_t ~ N(mean + b_i + c_j + p_i . q_j, noise / (s_i t_j)) at (i, j); x_i = (b_i, p_i), z_j = (c_j, q_j):
 
-        x_i ~ N(a + sum_{j seen in row i} g_j / sqrt(n_i), L^-1),  g_j ~ N(g_0, (3 L)^-1),  a, g_0 ~ N(0, (3 L)^-1)
-        z_j ~ N(b + sum_{i seen in column j} h_i / sqrt(n_j), K^-1) likewise;  s_i ~ Gamma(k/2, rate k/2), t_j likewise
+        x_i ~ N(a + sum_{j seen in row i} g_j / sqrt(n_i), (s_i L)^-1),  s_i ~ Gamma(k/2, rate k/2),
+        g_j ~ N(g_0, (3 L)^-1),  a, g_0 ~ N(0, (3 L)^-1),  and z_j with K, t_j, h_i, h_0, b likewise
 
     on values mapped to [-1, 1]. The posterior is approximated by independent normals, q(x_i) = N(., diag), q(z_j)
     likewise, and gammas for s_i and t_j; noise, L, K, a, b, g, h and k are learnt with it, all by raising one lower
@@ -348,7 +348,9 @@ class VariationalSolver:
         rows, row_means = self.rows.with_learnt_prior(state.rows, state.row_prior_means, self.cols)
         cols, col_means = self.cols.with_learnt_prior(state.cols, state.col_prior_means, self.rows)
         if not self.equal_noise:
-            rows = replace(rows, noise_precision=_relearnt(rows.noise_precision, state.row_errors / state.noise))
+            strayed = self.rows.strayed(rows, row_means)
+            learnt = _relearnt(rows.noise_precision, state.row_errors / state.noise + strayed)
+            rows = replace(rows, noise_precision=learnt)
         noise = float(rows.noise_precision.mean[:-1] @ state.row_errors) / self.observations.n_draws
         return self._sweep(rows, cols, row_means, col_means, noise, state.bound)
 
@@ -370,8 +372,10 @@ class VariationalSolver:
         new_cols = self.cols.solve(cols, col_means, rows, noise, cols.noise_precision)
         cols, of_cols = new_cols.posterior, new_cols.bound
         if not self.equal_noise:
-            learnt = _relearnt(cols.noise_precision, new_cols.errors / noise)
-            cols, of_cols = replace(cols, noise_precision=learnt), of_cols + learnt.bound - cols.noise_precision.bound
+            strayed, before = self.cols.strayed(cols, col_means), cols.noise_precision
+            learnt = _relearnt(before, new_cols.errors / noise + strayed)
+            of_cols += learnt.bound - before.bound - float((learnt.mean - before.mean)[:-1] @ strayed) / 2
+            cols = replace(cols, noise_precision=learnt)
         new_rows = self.rows.solve(rows, row_means, cols, noise, rows.noise_precision)
         error, n_draws = new_rows.error, self.observations.n_draws
         bound = -(error / noise + n_draws * np.log(noise)) / 2 + new_rows.bound + of_cols

@@ -1,8 +1,9 @@
 """The noise precision of each row and column, relative to the others': a gamma prior, its posterior, its strength.
 
 A draw at (i, j) has variance s2 / (s_i t_j), with s_i ~ Gamma(k/2, rate k/2), of mean 1 and variance 2/k, and t_j
-likewise: draws follow Student's t around the model, row by row. Of a row with c_i draws, whose expected squared errors,
-each times its t_j / s2, add up to e_i, the posterior is
+likewise: draws follow Student's t around the model, row by row. The row's factors x_i ~ N(m_i, (s_i L)^-1) stray from
+their prior's mean in the same measure. With c_i the number of the row's draws and of its factors, and e_i the sum of
+the draws' expected squared errors, each times its t_j / s2, and of E (x_i - m_i)' L (x_i - m_i), the posterior is
 
     q(s_i) = Gamma((k + c_i) / 2, rate (k + e_i) / 2),    E s_i = (k + c_i) / (k + e_i),
 
@@ -40,7 +41,10 @@ second, all s_i are 1 to within 0.2%."""
 @storable
 @dataclass(frozen=True, eq=False)
 class NoisePrecision:
-    """q(s_g) of each group g, and last of one without entries: ``draws`` c_g, ``errors`` e_g, ``strength`` k."""
+    """q(s_g) of each group g, and last of one without entries: ``draws`` c_g, ``errors`` e_g, ``strength`` k.
+
+    The factors of a group count among its draws.
+    """
 
     draws: Array
     errors: Array
@@ -63,6 +67,10 @@ class NoisePrecision:
     def updated(self, errors: Array) -> Self:
         """The posterior given the errors, with the strength as it is."""
         return replace(self, errors=np.append(errors, 0.0))
+
+    def with_more(self, n: int) -> Self:
+        """The posterior of groups with ``n`` draws more, of errors as expected."""
+        return replace(self, draws=self.draws + n * (self.draws > 0), errors=self.errors + n * (self.draws > 0))
 
     def with_means(self, means: Array, draws: Array) -> Self:
         """The posterior of groups with that many draws whose E s_g are ``means``, or the closest that there is."""

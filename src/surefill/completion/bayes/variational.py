@@ -1,14 +1,14 @@
 """Variational updates of the Bayesian factor model: the posterior of all rows given the columns, or the reverse.
 
-With f_t = (1, q_j) for an entry t of row i, x_i = (b_i, p_i), noise variance s2 / (s_i t_j), and everything else held
-fixed, the best q(x_i) = N(x_i, diag(v_i)) is
+With f_t = (1, q_j) for an entry t of row i, x_i = (b_i, p_i), noise variance s2 / (s_i t_j), the prior
+x_i ~ N(m_i, (s_i L)^-1), and everything else held fixed, the best q(x_i) = N(x_i, diag(v_i)) is
 
-    x_i = (F + E + s2 L)^-1 (sum_t w_t (r_t - c_j) f_t + s2 L m_i),     v_ia = s2 / (F + E + s2 L)_aa
-    F = sum_t w_t E[f_t] E[f_t]',   E = diag(sum_t w_t Var f_t),   L the prior's precision, m_i its mean,
-    w_t = c_t E s_i E t_j:
+    x_i = (F + E + s2 L)^-1 (sum_t w_t (r_t - c_j) f_t + s2 L m_i),     v_ia = s2 / (E s_i (F + E + s2 L)_aa)
+    F = sum_t w_t E[f_t] E[f_t]',   E = diag(sum_t w_t Var f_t),   w_t = c_t E t_j:
 
 the row's ridge regression, its penalty the uncertainty of the columns it was seen at. Columns likewise. The noise
-precision s_i of a row is learnt as :mod:`surefill.completion.bayes.noise_precision` says.
+precision s_i of a row is learnt as :mod:`surefill.completion.bayes.noise_precision` says; it does not change the row's
+own regression, but what the columns learn from the row.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ TINY = float(np.finfo(float).tiny)
 @storable
 @dataclass(frozen=True, eq=False)
 class FactorPosterior:
-    """q(x_g) = N(mean_g, diag(variance_g)) of each group g, and the prior x_g ~ N(m_g, precision^-1), where
+    """q(x_g) = N(mean_g, diag(variance_g)) of each group g, and the prior x_g ~ N(m_g, (s_g precision)^-1), where
 
         m_g = intercept + sum of implicit_h over the n_g rows (or columns) h that g was seen at / sqrt(n_g):
 
@@ -69,7 +69,8 @@ class FactorPosterior:
     constrained probabilistic matrix factorisation), and so does how many: implicit_h ~ N(g_0, .), so that m_g has a
     part sqrt(n_g) g_0. ``mean`` and ``variance`` have a line for each of ``ids`` and a last one for groups without
     entries, of mean 0: how many entries they will have is not known. ``implicit`` has a line for each h and a last one
-    for those unknown, g_0. ``noise_precision`` is the posterior of the groups' noise precisions.
+    for those unknown, g_0. ``noise_precision`` is the posterior of the groups' noise precisions s_g: a group that is
+    noisy strays from its m_g in the same measure, since people who use more of a scale do so by taste and by mood.
     """
 
     ids: IntArray
@@ -99,7 +100,8 @@ class FactorPosterior:
         intercept = np.append(0.0, rng.normal(0, START_SPREAD, rank))
         variance, precision = np.full_like(mean, PRIOR_VARIANCE / 10), START_PRECISION * np.eye(width)
         no_implicit: Floats = np.zeros((n_other + 1, width), dtype)
-        return cls(ids, mean, variance, precision, intercept, no_implicit, NoisePrecision.unknown(regression.draws))
+        noise_precision = NoisePrecision.unknown(regression.draws + width)
+        return cls(ids, mean, variance, precision, intercept, no_implicit, noise_precision)
 
     def widened(self, n_new: int, rng: np.random.Generator) -> Self:
         """The same with ``n_new`` small random factors more, as :meth:`start` has them."""
@@ -115,6 +117,7 @@ class FactorPosterior:
             precision=precision,
             intercept=np.append(self.intercept, rng.normal(0, START_SPREAD, n_new)),
             implicit=np.hstack([self.implicit, np.zeros((len(self.implicit), n_new), mean.dtype)]),
+            noise_precision=self.noise_precision.with_more(n_new),
         )
 
     def merged(self, new: Self) -> Self:
@@ -137,7 +140,7 @@ class FactorPosterior:
             ids=ids,
             mean=mean,
             variance=variance,
-            noise_precision=self.noise_precision.with_means(s, np.append(draws, 0.0)),
+            noise_precision=self.noise_precision.with_means(s, np.append(draws + mean.shape[1], 0.0)),
         )
 
     def with_implicit_reindexed(self, ids: IntArray, new_ids: IntArray) -> Self:
@@ -228,15 +231,17 @@ class VariationalRegression:
 
     def solve_new_groups(self, prior: FactorPosterior, fixed: FactorPosterior, noise: float) -> FactorPosterior:
         """The posterior of groups that were not fitted, of factors and of noise precisions by turns."""
-        noise_precision = NoisePrecision.unknown(self.draws, prior.noise_precision.strength)
+        width, strength = prior.mean.shape[1], prior.noise_precision.strength
+        noise_precision = NoisePrecision.unknown(self.draws + width, strength)
         prior_means = self.prior_means(prior)
         for _ in range(NEW_GROUP_STEPS):
             update = self.solve(prior, prior_means, fixed, noise, noise_precision)
-            noise_precision = noise_precision.updated(update.errors / noise)
+            strayed = self.strayed(update.posterior, prior_means)
+            noise_precision = noise_precision.updated(update.errors / noise + strayed)
         return self.solve(prior, prior_means, fixed, noise, noise_precision).posterior
 
     def covariances(self, prior: FactorPosterior, fixed: FactorPosterior, noise: float) -> Array:
-        """s2 (F + E + s2 L)^-1 of each group, and last the prior's L^-1."""
+        """s2 (F + E + s2 L)^-1 / s_g of each group, and last the prior's L^-1."""
         s, P = reindexed(prior.ids, prior.noise_precision.mean, self.groups.ids), noise * prior.precision
         inverse = np.empty((len(self.groups) + 1, *P.shape))
         self._over(invert_updates, self.values, self.counts, self._regressors(fixed), s, P, inverse)
@@ -283,6 +288,15 @@ class VariationalRegression:
         covariance = self._scatter(refitted, prior_means) / (len(self.groups) + 1)
         return replace(refitted, precision=np.asarray(np.linalg.inv(covariance), dtype=np.float64)), prior_means
 
+    def strayed(self, posterior: FactorPosterior, prior_means: Floats) -> Array:
+        """d_g = E (x_g - m_g)' L (x_g - m_g) of each group: what its factors add to the errors of its s_g."""
+        x, v, L = posterior.mean, posterior.variance, posterior.precision
+        total = np.empty(len(self.groups))
+        for rows in row_blocks(*prior_means.shape):
+            away = np.subtract(x[:-1][rows], prior_means[rows], dtype=np.float64)
+            total[rows] = np.einsum("ga,ga->g", away @ L, away) + v[:-1][rows] @ np.diag(L)
+        return total
+
     def _bound(self, posterior: FactorPosterior, prior_means: Floats) -> float:
         """The factors' part of the lower bound on the evidence, less a constant."""
         log_det = np.linalg.slogdet(posterior.precision)[1]
@@ -290,41 +304,43 @@ class VariationalRegression:
         return float(fit + np.log(posterior.variance[:-1]).sum(dtype=np.float64)) / 2
 
     def _scatter(self, posterior: FactorPosterior, prior_means: Floats) -> Array:
-        """E sum_g (x_g - m_g)(x_g - m_g)' + 3 (sum_h d_h d_h' + g_0 g_0' + a a'), and one pseudo-group's variance.
+        """E sum_g s_g (x_g - m_g)(x_g - m_g)' + 3 (sum_h d_h d_h' + g_0 g_0' + a a'), and one pseudo-group's variance.
 
         d_h = implicit_h - g_0, and a is the intercept.
         """
-        own = np.diag(posterior.variance[:-1].sum(axis=0, dtype=np.float64) + PRIOR_VARIANCE)
+        s = posterior.noise_precision.mean[:-1]
+        own = np.diag(s @ posterior.variance[:-1] + PRIOR_VARIANCE)
         common, a = posterior.implicit[-1], posterior.intercept
         of_prior = _squared(posterior.implicit[:-1], common) + _squared(common[None]) + np.outer(a, a)
-        return own + IMPLICIT_PENALTY * of_prior + _squared(posterior.mean[:-1], prior_means)
+        return own + IMPLICIT_PENALTY * of_prior + _squared(posterior.mean[:-1], prior_means, s)
 
     def _fitted_prior_means(
         self, posterior: FactorPosterior, prior_means: Floats, across: VariationalRegression
     ) -> tuple[FactorPosterior, Floats]:
-        """Lower sum_g |x_g - m_g|^2 + 3 (sum_h |d_h|^2 + |g_0|^2 + |a|^2): the best a and g_0, then better d_h.
+        """Lower sum_g s_g |x_g - m_g|^2 + 3 (sum_h |d_h|^2 + |g_0|^2 + |a|^2): the best a and g_0, then better d_h.
 
         From the implicit factors as they were; gives the new prior and its m_g.
         """
         x, by_size = posterior.mean[:-1], np.column_stack([np.ones_like(self._root_sizes), self._root_sizes])
         of_size = by_size @ np.stack([posterior.intercept, posterior.implicit[-1]]).astype(self.dtype)
         d, m = posterior.implicit - posterior.implicit[-1], prior_means - of_size
-        gram = _products(by_size, by_size) + IMPLICIT_PENALTY * np.eye(2)
-        learnt = np.linalg.solve(gram, _products(by_size, x - m))
+        s = posterior.noise_precision.mean[:-1, None].astype(self.dtype)
+        gram = _products(s * by_size, by_size) + IMPLICIT_PENALTY * np.eye(2)
+        learnt = np.linalg.solve(gram, _products(s * by_size, x - m))
         of_size = by_size @ learnt.astype(self.dtype)
-        d, m = self._fitted_implicit(x - of_size, d, m, across)
+        d, m = self._fitted_implicit(x - of_size, s, d, m, across)
         return replace(posterior, intercept=learnt[0], implicit=d + learnt[1].astype(self.dtype)), m + of_size
 
     def _fitted_implicit(
-        self, target: Floats, implicit: Floats, m: Floats, across: VariationalRegression
+        self, target: Floats, s: Floats, implicit: Floats, m: Floats, across: VariationalRegression
     ) -> tuple[Floats, Floats]:
-        """One step, the best along the gradient, on sum_g |target_g - m_g|^2 + 3 sum_h |implicit_h|^2, for each factor.
+        """One step, the best along the gradient, on sum_g s_g |target_g - m_g|^2 + 3 sum_h |implicit_h|^2, by factor.
 
         From ``implicit`` and their m_g, gives the new ones and theirs; sweeps go on from them.
         """
-        gradient = self._transposed_prior_means(target - m, across) - self.dtype(IMPLICIT_PENALTY) * implicit
+        gradient = self._transposed_prior_means(s * (target - m), across) - self.dtype(IMPLICIT_PENALTY) * implicit
         of_groups, squares = self._implicit_means(gradient), _column_sums(gradient, gradient)
-        curvature = _column_sums(of_groups, of_groups) + IMPLICIT_PENALTY * squares
+        curvature = _column_sums(s * of_groups, of_groups) + IMPLICIT_PENALTY * squares
         length: Floats = (squares / np.maximum(curvature, TINY)).astype(self.dtype)
         return implicit + length * gradient, m + length * of_groups
 
@@ -349,12 +365,12 @@ def _one_or_each(array: Any, groups: Groups, dtype: type) -> Floats:
     return array[:1].astype(dtype) if same else groups.take(array).astype(dtype)
 
 
-def _squared(table: Floats, less: Any = 0.0) -> Array:
-    """T' T in double precision, of the table less another one, or less one line."""
+def _squared(table: Floats, less: Any = 0.0, weights: Array | None = None) -> Array:
+    """T' W T in double precision, of the table less another one, or less one line."""
     total = np.zeros((table.shape[1],) * 2)
     for rows in row_blocks(*table.shape):
         away = np.subtract(table[rows], less[rows] if np.ndim(less) > 1 else less, dtype=np.float64)
-        total += away.T @ away
+        total += (away.T if weights is None else away.T * weights[rows]) @ away
     return total
 
 
