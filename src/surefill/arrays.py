@@ -56,6 +56,17 @@ def with_capacity(array: NDArray[Any], size: int) -> NDArray[Any]:
     return longer
 
 
+def as_stored(array: object, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """An array that came from a file as the type it should have; ValueError where that could lose anything.
+
+    >>> as_stored(np.array([1, 2], np.int8), np.dtype(np.int64))
+    array([1, 2])
+    """
+    if not isinstance(array, np.ndarray) or not np.can_cast(array.dtype, dtype, "safe"):
+        raise ValueError(f"an array of {dtype} is expected")
+    return array.astype(dtype, copy=False)
+
+
 def size_needed(index: Indices, present: int) -> int:
     """How many rows there are once the rows ``index`` are."""
     return max(present, int(index.max()) + 1) if len(index) else present

@@ -3,11 +3,62 @@
 from __future__ import annotations
 
 import numbers
+import re
 from collections.abc import Sequence
+
+CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+"""What moves a cursor, sets colours, ends lines, turns writing around or is half a character: none of it is shown."""
+
+SCREEN = 80
+"""Signs of a quotation that a sentence shows: the width of a screen."""
+
+LONGEST_WORD, LONGEST_SENTENCE = 240, 1000
+"""Signs without a blank, which holds most paths, and of all that is said: a dozen lines of a screen."""
+
+
+def printable(text: str, kept: str = "") -> str:
+    r"""Text with its control signs escaped, those ``kept`` excepted: a file's bytes command no terminal.
+
+    >>> printable("a\x1b[31mred\n"), printable("two\nlines", kept="\n")
+    ('a\\x1b[31mred\\n', 'two\nlines')
+    """
+
+    def escape(found: re.Match[str]) -> str:
+        sign = found[0]
+        return sign if sign in kept else sign.encode("unicode_escape").decode()
+
+    return CONTROL.sub(escape, text)
+
+
+def brief(sentence: str) -> str:
+    """A sentence in one line that quotes at most a screen's width of what it is about.
+
+    >>> brief("the value '" + 5000 * "x" + "' is not a number")
+    "the value 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx...' is not a number"
+    """
+    if len(sentence) <= SCREEN and sentence.isprintable():
+        return sentence
+    for quote in "'\"":
+        # an apostrophe follows a letter and opens nothing; short quotations are gone through, so that pairs stay pairs
+        sentence = re.sub(rf"(?<!\w){quote}[^{quote}]*{quote}", _shortened_quotation, sentence)
+    sentence = re.sub(rf"\S{{{LONGEST_WORD},}}", lambda found: _shortened(found[0], LONGEST_WORD // 2), sentence)
+    return _shortened(printable(sentence), LONGEST_SENTENCE)
+
+
+def _shortened_quotation(found: re.Match[str]) -> str:
+    quote, text = found[0][0], found[0][1:-1]
+    return found[0] if len(text) <= SCREEN else f"{quote}{text[: SCREEN * 4 // 5]}...{quote}"
+
+
+def _shortened(text: str, size: int) -> str:
+    """The beginning, which says what is wrong, and the end, which says what to do."""
+    return text if len(text) <= size else f"{text[: size * 3 // 4]} ... {text[-size // 4 :]}"
 
 
 class InputError(ValueError):
     """Something given to surefill cannot be used; the message is one sentence that says what would do.
+
+    The sentence is fit for a terminal whatever was given: control signs are escaped, long quotations cut.
 
     Examples
     --------
@@ -18,6 +69,9 @@ class InputError(ValueError):
     ...     print(error)
     rows, cols and values must have one item per observation; got 2, 1 and 2.
     """
+
+    def __init__(self, sentence: object = "") -> None:
+        super().__init__(brief(str(sentence)))
 
 
 class MissingPackageError(ImportError):

@@ -236,7 +236,7 @@ def test_in_place_replaces_the_model(run, model, news, tmp_path):
         ("user,item,rating\nnew,abc,0.1\n", ("-o", "m"), "'abc' is not one"),
         ("user,item\nnew,3\n", ("-o", "m"), "at least three are expected"),
         ("user,item,rating\nnew,3,\n", ("-o", "m"), "the value is empty"),
-        ("user,item,rating\nnew,3,0.1\n", ("-o", "new.csv"), "the file with the new observations"),
+        ("user,item,rating\nnew,3,0.1\n", ("-o", "new.csv"), "must be different files"),
         ("user,item,rating\nnew,3,0.1\n", ("-o", "no/m"), "the folder no does not exist"),
     ],
 )

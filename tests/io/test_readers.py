@@ -132,7 +132,7 @@ def test_repeats_are_draws_and_bounds_are_kept(file):
 NAMES = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=6).filter(
     lambda name: name.strip(" \t")
 )
-VALUES = st.floats(-1e100, 1e100, width=64)
+VALUES = st.floats(-1e60, 1e60, width=64)
 
 
 @same_folder
@@ -252,7 +252,9 @@ def test_unusable_column(file):
 
 
 def test_unusable_bounds(file):
-    with pytest.raises(InputError, match=r"^bounds must be two numbers, low < high; got \(5, 1\)\.$"):
+    with pytest.raises(
+        InputError, match=r"^bounds must be two finite numbers, low < high, of at most 1e\+60 in size; got \(5, 1\)\.$"
+    ):
         read_observations(file("1,2,3\n"), bounds=(5, 1))
 
 
@@ -305,7 +307,7 @@ class TestParquet:
 
         path, names = tmp_path / "a.pq", ["user", "item", "rating", "rating"]
         parquet.write_table(pyarrow.Table.from_arrays([pyarrow.array([1])] * 4, names=names), path)
-        with pytest.raises(InputError, match=f"^{path} must have columns of different names; "):
+        with pytest.raises(InputError, match=f"^{path} has 2 columns called 'rating'; "):
             read_observations(path)
 
     def test_reads_names(self, parquet):

@@ -83,7 +83,7 @@ def test_parquet_with_a_column_or_an_index_of_labels(tmp_path):
 LABELS = st.text(st.characters(codec="utf-8", exclude_characters="\0\r"), min_size=1, max_size=5).map(
     lambda text: text.strip() or "x"
 )
-CELLS = st.one_of(st.just(None), st.floats(-1e100, 1e100))
+CELLS = st.one_of(st.just(None), st.floats(-1e60, 1e60))
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)

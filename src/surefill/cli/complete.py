@@ -23,6 +23,7 @@ from surefill.cli.options import (
 )
 from surefill.cli.progress import ProgressBars
 from surefill.cli.sections import SectionedCommand, section
+from surefill.cli.terminal import say
 from surefill.registry import AUTO, COMPLETIONS, CONFIDENCES
 
 if TYPE_CHECKING:
@@ -168,7 +169,7 @@ def complete(
             confirm=lambda size: agreed(size, yes, bars),
             progress=bars,
         )
-    click.echo(json.dumps(done.as_json(), indent=2) if as_json else describe(done))
+    say(json.dumps(done.as_json(), indent=2) if as_json else describe(done))
 
 
 def agreed(size: TableSize, yes: bool, bars: ProgressBars) -> bool:
@@ -176,7 +177,7 @@ def agreed(size: TableSize, yes: bool, bars: ProgressBars) -> bool:
     from surefill.jobs.table_size import MOST_UNASKED
 
     with bars.paused():
-        click.echo(size.sentence, err=True)
+        say(size.sentence, err=True)
         if yes or size.bytes <= MOST_UNASKED:
             return True
         return sys.stdin.isatty() and sys.stderr.isatty() and click.confirm("Write it?", err=True)

@@ -9,7 +9,7 @@ import click
 
 from surefill.cli.options import Positive, seed_option
 from surefill.cli.progress import ProgressBars
-from surefill.errors import InputError
+from surefill.cli.terminal import say
 from surefill.waiting import Part
 
 
@@ -64,31 +64,30 @@ def demo(folder: Path, size: int, tolerance: float, images: int, seed: int, as_j
       surefill demo
       surefill demo --size 30 --seed 1 -o pictures
     """
-    from surefill.io.files import adding_files, check_folder
+    from surefill.io.durable import adding_files
+    from surefill.io.files import check_output_folder
     from surefill.plots import require_matplotlib
     from surefill.reproduction import demo_questions as questions
     from surefill.reproduction import demo_story as story
 
     require_matplotlib()
-    check_folder(folder, is_folder=True)
-    if folder.exists() and not folder.is_dir():
-        raise InputError(f"{folder} is a file; a folder is expected.")
+    check_output_folder(folder)
     with adding_files(folder) as unfinished, ProgressBars() as bars:
         bars.plan([Part("two groups of people", 2.0), Part("handwritten digits", 6.0), Part("questions", 1.0)])
         with bars.stage("two groups of people"):
             blocks = story.demonstrate_blocks(size, tolerance, seed, bars, unfinished / "figure1.png")
         if not as_json:
-            click.echo(story.describe_blocks(blocks) + "\n")
+            say(story.describe_blocks(blocks) + "\n")
         with bars.stage("handwritten digits"):
             hidden, completer = story.fit_digits(images, seed, bars)
             digits = story.demonstrate_digits(hidden, completer, unfinished / "digits.png")
         if not as_json:
-            click.echo(story.describe_digits(digits) + "\n")
+            say(story.describe_digits(digits) + "\n")
         with bars.stage("questions"):
             asked = questions.ask_digits(hidden, completer, unfinished)
         files = sorted(str(folder / path.name) for path in unfinished.iterdir())
     told = {"figure1": blocks, "digits": digits, "questions": asked, "files": files}
     if as_json:
-        click.echo(json.dumps(told, indent=2))
+        say(json.dumps(told, indent=2))
     else:
-        click.echo(questions.describe_questions(asked, folder) + f"\n\nWritten: {', '.join(files)}.")
+        say(questions.describe_questions(asked, folder) + f"\n\nWritten: {', '.join(files)}.")

@@ -20,6 +20,8 @@ from surefill.cli.options import (
 )
 from surefill.cli.progress import ProgressBars
 from surefill.cli.sections import SectionedCommand
+from surefill.cli.terminal import say
+from surefill.inputs import position_or_name
 from surefill.registry import AUTO, CONFIDENCES
 
 
@@ -88,7 +90,7 @@ def evaluate(
     with ProgressBars() as bars:
         found = evaluate_file(
             file,
-            by=int(by) if by.isdigit() else by,
+            by=position_or_name(by),
             only=only or None,
             order_by=order_by,
             picture=output,
@@ -100,7 +102,7 @@ def evaluate(
             random_state=options["seed"],
             progress=bars,
         )
-    click.echo(json.dumps(found.summary(), indent=2) if as_json else describe(found.summary()))
+    say(json.dumps(found.summary(), indent=2) if as_json else describe(found.summary()))
 
 
 def describe(summary: dict[str, Any]) -> str:

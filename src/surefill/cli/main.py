@@ -19,6 +19,7 @@ from surefill.cli.reproduce import reproduce
 from surefill.cli.serve import serve
 from surefill.cli.stream import stream
 from surefill.cli.suggest import suggest
+from surefill.cli.terminal import fail, fail_to_print, flush
 from surefill.cli.update import update
 from surefill.errors import InputError, MissingPackageError, SolverError
 
@@ -62,30 +63,28 @@ def main(arguments: Sequence[str] | None = None) -> None:
     signal.signal(signal.SIGTERM, _interrupt)
     try:
         commands.main(args=arguments, prog_name="surefill", standalone_mode=False)
+        flush()
     except click.exceptions.Exit as stop:
         sys.exit(stop.exit_code)
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message())
     except click.UsageError as error:
         hint = f" Try '{error.ctx.command_path} --help'." if error.ctx is not None else ""
-        _fail(error.format_message() + hint)
+        fail(error.format_message() + hint)
     except click.ClickException as error:
-        _fail(error.format_message())
+        fail(error.format_message())
     except (InputError, MissingPackageError) as error:
-        _fail(str(error))
+        fail(str(error))
     except SolverError as error:
-        _fail(str(error), exit_code=1)
+        fail(str(error), exit_code=1)
     except MemoryError:
-        _fail("the matrix is too large for this machine's memory; complete a part of its rows or columns.", exit_code=1)
+        fail("the matrix is too large for this machine's memory; complete a part of its rows or columns.", exit_code=1)
     except (KeyboardInterrupt, click.Abort) as stop:
         number = next(iter((stop.__cause__ or stop).args), signal.SIGINT)
-        _fail(NOTHING_WRITTEN, exit_code=128 + number)
+        fail(NOTHING_WRITTEN, exit_code=128 + number)
+    except OSError as error:
+        fail_to_print(error)
 
 
 def _interrupt(number: int, _: object) -> None:
     raise KeyboardInterrupt(number)
-
-
-def _fail(sentence: str, exit_code: int = 2) -> None:
-    click.echo(f"surefill: {sentence}", err=True)
-    sys.exit(exit_code)

@@ -12,6 +12,8 @@ import click
 from click.core import ParameterSource
 
 from surefill.cli.sections import Command, section
+from surefill.errors import InputError
+from surefill.inputs import LARGEST_SEED, Limits, check_range, position_or_name, using_limits
 from surefill.registry import Entry
 
 if TYPE_CHECKING:
@@ -27,7 +29,7 @@ class ColumnName(click.ParamType[str | int]):
 
     def convert(self, value: str | int, param: click.Parameter | None, ctx: click.Context | None) -> str | int:
         """Digits are a position, anything else a name."""
-        return int(value) if isinstance(value, str) and value.isdigit() else value
+        return position_or_name(value) if isinstance(value, str) else value
 
 
 class Positive(click.ParamType[float]):
@@ -72,7 +74,12 @@ def reading_options(
             "--header/--no-header", default=None, help="Whether the first line names the columns. [default: guessed]"
         ),
         click.option(
-            "--bounds", type=float, nargs=2, metavar="LOW HIGH", help=f"Range values may take. [default: {bounds}]"
+            "--bounds",
+            type=float,
+            nargs=2,
+            metavar="LOW HIGH",
+            callback=_check_bounds,
+            help=f"Range values may take. [default: {bounds}]",
         ),
         click.option(
             "--skip-missing",
@@ -85,7 +92,36 @@ def reading_options(
             help="Decimal sign of values. [default: a point, or a comma where values show it]",
         ),
         *(_table_options()[not wide :] if tables else ()),
+        click.option(
+            "--limit",
+            metavar="NAME=NUMBER",
+            multiple=True,
+            expose_value=False,
+            callback=_use_limits,
+            help="Take longer lines (line=BYTES), longer ids (id=BYTES) or packed files that grow more (ratio=TIMES) "
+            f"than usual. [default: line={Limits().line}, id={Limits().id}, ratio={Limits().ratio:g}]",
+        ),
     )
+
+
+def _check_bounds(_: click.Context, __: click.Parameter, bounds: tuple[float, float] | None) -> Any:
+    if bounds is not None:
+        check_range(*bounds)
+    return bounds
+
+
+def _use_limits(context: click.Context, _: click.Parameter, given: tuple[str, ...]) -> None:
+    changed = {}
+    for text in given:
+        name, _sign, number = text.partition("=")
+        try:
+            changed[name] = float(number) if name == "ratio" else int(number)
+        except ValueError:
+            changed = {"": 0}
+        if not changed.keys() <= set(vars(Limits())):
+            raise click.BadParameter(f"{text!r} is not line=BYTES, id=BYTES or ratio=TIMES.")
+    if changed and not context.resilient_parsing:
+        context.with_resource(using_limits(**changed))
 
 
 def _table_options() -> tuple[Callable[[Command], Command], ...]:
@@ -121,7 +157,6 @@ class LossName(click.ParamType[str]):
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """The name as it is, if it is one."""
-        from surefill.errors import InputError
         from surefill.losses import choose_loss
 
         try:
@@ -181,7 +216,7 @@ def aim_options() -> Callable[[Command], Command]:
 
 
 seed_option = click.option(
-    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Same seed, same result."
+    "--seed", type=click.IntRange(0, LARGEST_SEED), default=0, show_default=True, help="Same seed, same result."
 )
 
 

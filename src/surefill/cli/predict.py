@@ -10,6 +10,7 @@ import click
 
 from surefill.cli.options import PATH, as_read_options, reading_options
 from surefill.cli.progress import ProgressBars
+from surefill.cli.terminal import say, say_table
 
 if TYPE_CHECKING:
     from surefill.jobs import ScoredPairs
@@ -54,12 +55,12 @@ def predict(model: Path, pairs: Path, output: Path | None, level: float | None, 
             model, pairs, output, level=level, read=as_read_options(options), progress=bars
         )  # fmt: skip
     if as_json:
-        click.echo(json.dumps(scored.as_json(), indent=2))
+        say(json.dumps(scored.as_json(), indent=2))
         return
     if output is None:
-        click.echo(",".join(quoted(list(scored.table), ",")))
-        click.echo(format_lines(scored.table, ",", ()), nl=False)
-    click.echo(describe(scored), err=output is None)
+        say_table(",".join(quoted(list(scored.table), ",")) + "\n")
+        say_table(format_lines(scored.table, ",", ()))
+    say(describe(scored), err=output is None)
 
 
 def describe(scored: ScoredPairs) -> str:

@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
-import click
-
+from surefill.cli.terminal import say
 from surefill.waiting import Part, ProgressBar
 
 BYTES_PER_SECOND = 1e6
@@ -89,6 +88,6 @@ class Interruption:
         try:
             yield
         except Interrupted as stop:
-            click.echo(f"surefill: {NOTHING_WRITTEN}", err=True)
+            say(f"surefill: {NOTHING_WRITTEN}", err=True)
             sys.exit(128 + stop.number)
         self._waiting = False

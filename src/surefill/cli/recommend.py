@@ -9,6 +9,7 @@ import click
 
 from surefill.cli.options import PATH
 from surefill.cli.suggest import as_csv
+from surefill.cli.terminal import say, say_table
 
 
 @click.command(short_help="Give the best trusted columns of a row, or of all rows.")
@@ -63,15 +64,15 @@ def recommend(
     if output is not None:
         told = {"lines": found.lines, "rows": found.n_rows, "rows_with_any": found.n_with_any, "output": str(output)}
         said = f"Wrote {found.lines:,} lines to {output}, of {found.n_with_any:,} of {found.n_rows:,} rows."
-        click.echo(json.dumps(told, indent=2) if as_json else said)
+        say(json.dumps(told, indent=2) if as_json else said)
         return
     if as_json:
-        click.echo(json.dumps(found.as_records(), indent=2))
+        say(json.dumps(found.as_records(), indent=2))
     else:
         assert found.table is not None
-        click.echo(as_csv(list(found.table), found.as_records()), nl=False)
+        say_table(as_csv(list(found.table), found.as_records()))
     if found.n_with_any < found.n_rows and not untrusted:
         none = (
             "Nothing is kept" if found.n_with_any == 0 else f"Of {found.n_rows - found.n_with_any} rows nothing is kept"
         )
-        click.echo(f"{none} that was not observed; --all ranks the others, too.", err=True)
+        say(f"{none} that was not observed; --all ranks the others, too.", err=True)

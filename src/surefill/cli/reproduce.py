@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from surefill.cli.progress import ProgressBars
-from surefill.errors import InputError
+from surefill.cli.terminal import say
+from surefill.inputs import LARGEST_SEED
 
 if TYPE_CHECKING:
     from surefill.reproduction import MovielensOutcome, PatternOutcome
@@ -21,7 +22,7 @@ FOLDER = click.Path(path_type=Path)
 def _common(command: Any) -> Any:
     """Options that both experiments share."""
     seed = click.option(
-        "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Same seed, same data."
+        "--seed", type=click.IntRange(0, LARGEST_SEED), default=0, show_default=True, help="Same seed, same data."
     )
     return seed(click.option("--json", "as_json", is_flag=True, help="Print the numbers as JSON.")(command))
 
@@ -62,6 +63,7 @@ def figure1(output: Path, size: int, seed: int, as_json: bool) -> None:
       surefill reproduce figure1 -o results --seed 1
       surefill reproduce figure1 --size 20 --json | jq '.methods[] | {pattern, method, auc}'
     """
+    from surefill.io.durable import adding_files
     from surefill.reproduction import PATTERNS, reproduce_pattern
     from surefill.reproduction.figures import draw_pattern
 
@@ -72,15 +74,15 @@ def figure1(output: Path, size: int, seed: int, as_json: bool) -> None:
             with bars.stage(f"{pattern}: {what}"):
                 outcomes.append(reproduce_pattern(pattern, size=size, random_state=seed, progress=bars))
     rows = [row for outcome in outcomes for row in outcome.table()]
-    output.mkdir(exist_ok=True)
-    pictures = [output / f"figure1-{outcome.pattern}.png" for outcome in outcomes]
-    for outcome, picture in zip(outcomes, pictures, strict=True):
-        draw_pattern(outcome, picture)
-    written = [*pictures, _write_numbers(rows, output / "figure1.csv")]
+    with adding_files(output) as unfinished:
+        for outcome in outcomes:
+            draw_pattern(outcome, unfinished / f"figure1-{outcome.pattern}.png")
+        _write_numbers(rows, unfinished / "figure1.csv")
+    written = [output / f"figure1-{outcome.pattern}.png" for outcome in outcomes] + [output / "figure1.csv"]
     errors = {outcome.pattern: outcome.errors() for outcome in outcomes}
     summary = {"seed": seed, "size": size, "completion_error": errors, "methods": rows, "files": _names(written)}
     text = "\n\n".join(describe_pattern(outcome) for outcome in outcomes)
-    click.echo(json.dumps(summary, indent=2) if as_json else f"{text}\n\nWrote {', '.join(_names(written))}.")
+    say(json.dumps(summary, indent=2) if as_json else f"{text}\n\nWrote {', '.join(_names(written))}.")
 
 
 @reproduce.command(short_help="Squared error against confidence on MovieLens 100K.")
@@ -110,6 +112,7 @@ def movielens(folder: Path, output: Path, whole: bool, exact: bool, seed: int, a
       surefill reproduce movielens ml-100k -o results
       surefill reproduce movielens ml-100k --square-only --exact --json
     """
+    from surefill.io.durable import adding_files
     from surefill.reproduction import movielens_study as experiment
     from surefill.reproduction.figures import draw_errors_by_confidence
 
@@ -125,35 +128,34 @@ def movielens(folder: Path, output: Path, whole: bool, exact: bool, seed: int, a
                 outcomes[name] = experiment.reproduce_movielens(
                     base, test, part=part, methods=asked, random_state=seed, progress=bars
                 )
-    output.mkdir(exist_ok=True)
-    pictures = [output / f"movielens-{name}.png" for name in outcomes]
-    for outcome, picture in zip(outcomes.values(), pictures, strict=True):
-        draw_errors_by_confidence(outcome, picture)
     rows = [row for outcome in outcomes.values() for row in outcome.table()]
-    written = [*pictures, _write_numbers(rows, output / "movielens.csv")]
+    with adding_files(output) as unfinished:
+        for name, outcome in outcomes.items():
+            draw_errors_by_confidence(outcome, unfinished / f"movielens-{name}.png")
+        _write_numbers(rows, unfinished / "movielens.csv")
+    written = [output / f"movielens-{name}.png" for name in outcomes] + [output / "movielens.csv"]
     text = "\n\n".join(map(describe_errors, outcomes.values()))
     completed = [row for outcome in outcomes.values() for row in outcome.completion_table()]
     summary = {"seed": seed, "completions": completed, "rows": rows, "files": _names(written)}
-    click.echo(json.dumps(summary, indent=2) if as_json else f"{text}\n\nWrote {', '.join(_names(written))}.")
+    say(json.dumps(summary, indent=2) if as_json else f"{text}\n\nWrote {', '.join(_names(written))}.")
 
 
 def _check_output(folder: Path) -> None:
     """Refuse, before any work, a folder that cannot be made or written to, or pictures that cannot be drawn."""
-    from surefill.report import check_picture_target
+    from surefill.io.files import check_output_folder
+    from surefill.plots import require_matplotlib
 
-    if folder.exists() and not folder.is_dir():
-        raise InputError(f"{folder} is a file; a folder for the results is expected.")
-    check_picture_target((folder if folder.is_dir() else folder.parent) / "picture.png")
+    check_output_folder(folder)
+    require_matplotlib()
 
 
-def _write_numbers(rows: Sequence[dict[str, Any]], path: Path) -> Path:
+def _write_numbers(rows: Sequence[dict[str, Any]], path: Path) -> None:
     import numpy as np
 
     from surefill.io import write_table
 
     columns = {name: [np.nan if row[name] is None else row[name] for row in rows] for name in rows[0]}
     write_table(path, [{name: np.array(column) for name, column in columns.items()}])
-    return path
 
 
 def _names(paths: Sequence[Path]) -> list[str]:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -18,10 +17,11 @@ from surefill.cli.options import PATH, ColumnName, reading_options, seed_option,
 from surefill.cli.progress import Interrupted, Interruption, ProgressBars
 from surefill.cli.sections import SectionedCommand
 from surefill.cli.stream_output import ScoresWriter, check_output, open_writer
+from surefill.cli.terminal import say
 from surefill.errors import InputError
 
 if TYPE_CHECKING:
-    from surefill.io.records import Place, RecordReader, SortedRecords
+    from surefill.io.records import Place, RecordReader, Records, SortedRecords
     from surefill.stream.stream_metrics import StreamMetrics
     from surefill.stream.streaming_completer import StreamingCompleter
 
@@ -76,6 +76,7 @@ def stream(file: Path, output: Path | None, checkpoint: Path | None, as_json: bo
       surefill stream ratings.csv --order-by timestamp
       tail -n +1 -f events.jsonl | surefill stream - -o - --row user --col item --value stars
     """
+    from surefill.io.durable import check_distinct, locked
     from surefill.io.files import check_folder
 
     suffix = check_output(output, checkpoint is not None)
@@ -83,21 +84,23 @@ def stream(file: Path, output: Path | None, checkpoint: Path | None, as_json: bo
         check_folder(checkpoint)
     if options["order_by"] is not None and str(file) == "-":
         raise InputError("standard input is learnt as it comes and cannot be sorted; --order-by needs a file.")
-    given = [path.resolve() for path in (file, output, checkpoint) if path is not None and str(path) != "-"]
-    if len(set(given)) < len(given):
-        raise InputError("FILE, --output and --checkpoint must be different files, or one would overwrite another.")
+    named = {"FILE": file, "--output": output, "--checkpoint": checkpoint}
+    check_distinct(**{name: None if str(path) == "-" else path for name, path in named.items()})
     start = time.perf_counter()
-    with Interruption() as interruption, _input(file) as source, ProgressBars() as bars:
+    with (
+        Interruption() as interruption,
+        _input(file) as source,
+        nullcontext() if checkpoint is None else locked(checkpoint, "stream"),
+        ProgressBars() as bars,
+    ):
         with interruption.at_once():
             reader = _reader(source, "standard input" if str(file) == "-" else str(file), options)
             run, kept = _start_or_resume(checkpoint, reader, options, output)
-        with open_writer(output, suffix, reader.columns, kept if checkpoint is not None else None) as out:
-            if not kept:
-                out.header()
-            with bars.through("learning", _size(file)):
-                run.learn_all(reader, out, interruption, bars, options["rolling"], as_json)
+        kept_bytes = kept if checkpoint is not None else None
+        with open_writer(output, suffix, reader.columns, kept_bytes) as out, bars.through("learning", _size(file)):
+            run.learn_all(reader, out, interruption, bars, options["rolling"], as_json)
     summary = run.summary(reader, output, time.perf_counter() - start)
-    click.echo(json.dumps(summary, indent=2) if as_json else describe(summary), err=str(output) == "-")
+    say(json.dumps(summary, indent=2) if as_json else describe(summary), err=str(output) == "-")
 
 
 def _size(file: Path) -> int | None:
@@ -107,16 +110,15 @@ def _size(file: Path) -> int | None:
 
 @contextmanager
 def _input(file: Path) -> Iterator[IO[bytes]]:
+    from surefill.io.unpacking import open_bytes
+
     if str(file) == "-":
+        if sys.stdin is None:
+            raise InputError("standard input is closed; feed it, or name a file.")
         yield sys.stdin.buffer
         return
-    try:
-        packed = file.suffix.lower() == ".gz"
-        opened_file = gzip.open(file) if packed else open(file, "rb")  # noqa: SIM115
-    except OSError as error:
-        raise InputError(f"{file} cannot be read: {(error.strerror or str(error)).lower()}.") from None
-    with opened_file as source:
-        yield source  # type: ignore[misc]
+    with open_bytes(file) as source:
+        yield source
 
 
 def _reader(source: IO[bytes], name: str, options: dict[str, Any]) -> RecordReader | SortedRecords:
@@ -144,21 +146,25 @@ def _start_or_resume(
     model, note = StreamingCompleter.load_with_note(checkpoint)
     if note is None:
         raise InputError(f"{checkpoint} was not written by surefill stream; give another file name.")
-    differing = [name for name in chosen if note["chosen"].get(name) != chosen[name]]
+    try:
+        before, place, length = dict(note["chosen"]), Place.from_note(note["place"]), int(note["length"])
+        reported = StreamMetrics.from_state(note["reported"])
+    except (LookupError, TypeError, ValueError):
+        raise InputError(f"{checkpoint} is damaged; give another file name to start anew.") from None
+    differing = [name for name in chosen if before.get(name) != chosen[name]]
     if differing:
         what = "another input" if differing[0] == "first_line" else f"another {differing[0]}"
         raise InputError(f"{checkpoint} was made with {what}; give the same again, or another checkpoint.")
-    place = Place(*note["place"])
     reader.resume(place)
-    reported = StreamMetrics(**note["reported"])
-    return StreamRun(model, chosen, checkpoint, options["every"], reported, place), note["length"]
+    return StreamRun(model, chosen, checkpoint, options["every"], reported, place), max(0, length)
 
 
 @dataclass
 class StreamRun:
     """A run over the input: the model, the options chosen, and the place up to which the input was learnt.
 
-    ``reported`` are the metrics at the last line of --rolling or checkpoint.
+    ``reported`` are the metrics at the last line of --rolling or checkpoint, ``saved`` the observations in the
+    checkpoint; ``is_open`` says that the input ended within a line, which is learnt but never saved.
     """
 
     model: StreamingCompleter
@@ -167,10 +173,12 @@ class StreamRun:
     every: int
     reported: StreamMetrics
     place: Place | None = None
+    is_open: bool = False
     learnt_before: int = field(init=False)
+    saved: int = field(init=False)
 
     def __post_init__(self) -> None:
-        self.learnt_before = self.model.n_observed
+        self.learnt_before = self.saved = self.model.n_observed
 
     def learn_all(
         self,
@@ -184,35 +192,49 @@ class StreamRun:
         """Learn to the end of the input, saving every so often; when interrupted, save and leave."""
         pieces = iter(reader.pieces(lambda: self.every - self.model.n_observed % self.every))
         try:
-            for records in interruption.between(pieces):
+            for records in interruption.between(self._saved_before_errors(pieces, out)):
                 bars.at(records.place.position)
+                if not records.line_end:
+                    # more may be written to this line: a later run is to read it again, and whole
+                    self.save(out)
+                    self.is_open = True
                 if len(records.values):
                     out.write(records, self.model.learn_many(records.rows, records.cols, records.values))
                 self.place = records.place
                 if len(records.values) and self.model.n_observed % self.every == 0:
                     if rolling:
-                        click.echo(_rolling_line(self.model, self.reported, as_json), err=out.to_stdout)
+                        say(_rolling_line(self.model, self.reported, as_json), err=out.to_stdout)
                     self.reported = self.model.metrics
                     self.save(out)
         except Interrupted as stop:
             self.save(out)
             saved = (
-                f"everything up to observation {self.model.n_observed:,} is in {self.checkpoint}, and the same command "
-                "goes on from there"
+                f"everything up to observation {self.saved:,} is in {self.checkpoint}, and the same command goes on "
+                "from there"
             )
             nothing = "nothing was saved, and the same command starts anew"
             if self.checkpoint is None:
                 nothing += "; --checkpoint would keep what was learnt"
             has_saved = self.checkpoint is not None and self.place is not None
-            click.echo(f"surefill: interrupted; {saved if has_saved else nothing}.", err=True)
+            say(f"surefill: interrupted; {saved if has_saved else nothing}.", err=True)
             sys.exit(128 + stop.number)
+        out.finish()
         self.save(out)
+
+    def _saved_before_errors(self, pieces: Iterator[Records], out: ScoresWriter) -> Iterator[Records]:
+        """The pieces; at one that cannot be read, what was learnt before it is saved."""
+        try:
+            yield from pieces
+        except InputError:
+            self.save(out)
+            raise
 
     def save(self, out: ScoresWriter) -> None:
         """Save the state, the place in the input and the length of the output atomically in one file."""
-        if self.checkpoint is not None and self.place is not None:
+        if self.checkpoint is not None and self.place is not None and not self.is_open:
             note = {"chosen": self.chosen, "place": tuple(self.place), "length": out.length()}
             self.model.save(self.checkpoint, note | {"reported": self.reported.state()})
+            self.saved = self.model.n_observed
 
     def summary(self, reader: RecordReader | SortedRecords, output: Path | None, seconds: float) -> dict[str, Any]:
         """What was learnt and how well it was predicted, for machines."""
@@ -223,6 +245,7 @@ class StreamRun:
             "observations": self.model.n_observed,
             "learnt_in_this_run": learnt,
             "skipped_lines": 0 if self.place is None else self.place.skipped,
+            "last_line_is_open": self.is_open,
             "rows": self.model.shape[0],
             "columns": self.model.shape[1],
             "range": list(self.model.range) if self.model.n_observed else None,
@@ -260,6 +283,8 @@ def describe(summary: dict[str, Any]) -> str:
     ]
     if summary["skipped_lines"]:
         lines.append(skipped(summary["skipped_lines"]))
+    if summary["last_line_is_open"] and summary["checkpoint"] is not None:
+        lines.append("The last line has no line end, so more may come: it is learnt, but read again by the next run.")
     if summary["order_by"] is not None:
         lines.append(f"They were learnt in the order of {summary['order_by']}.")
     if summary["rmse"] is not None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from surefill.cli.options import PATH
+from surefill.cli.terminal import say, say_table
 
 STRATEGIES = {
     "coverage": "to keep more at the model's tolerance",
@@ -57,11 +58,11 @@ def suggest(model: Path, n: int, strategy: str, rows: tuple[str, ...], output: P
 
     found = suggest_cells(model, n, strategy=strategy, rows=rows, output=output)
     if as_json:
-        click.echo(json.dumps(found.as_records(), indent=2))
+        say(json.dumps(found.as_records(), indent=2))
     elif output is None:
-        click.echo(as_csv(list(found.table), found.as_records()), nl=False)
+        say_table(as_csv(list(found.table), found.as_records()))
     else:
-        click.echo(f"{len(found.as_records())} cells to ask were written to {output}.")
+        say(f"{len(found.as_records())} cells to ask were written to {output}.")
 
 
 def as_csv(names: list[str], records: list[dict[str, object]]) -> str:

@@ -10,6 +10,7 @@ import click
 
 from surefill.cli.options import PATH, as_read_options, reading_options
 from surefill.cli.progress import ProgressBars
+from surefill.cli.terminal import say
 
 if TYPE_CHECKING:
     from surefill.jobs import UpdatedModel
@@ -50,7 +51,7 @@ def update(
     target = model if output is None else output
     with ProgressBars() as bars:
         done = update_model(model, new, target, refit=refit, read=as_read_options(options), progress=bars)
-    click.echo(json.dumps(done.as_json(), indent=2) if as_json else describe(done))
+    say(json.dumps(done.as_json(), indent=2) if as_json else describe(done))
 
 
 def describe(done: UpdatedModel) -> str:

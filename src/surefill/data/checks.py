@@ -10,12 +10,10 @@ from numpy.typing import ArrayLike, NDArray
 from surefill.arrays import Floats
 from surefill.data.compact import constant, exact_floats, squeezed
 from surefill.errors import InputError
+from surefill.inputs import LARGEST_VALUE
 
 MAX_CELLS = np.iinfo(np.int64).max
 """Cells are numbered row by row in 64 bits."""
-
-LARGEST_VALUE = 1e100
-"""Squares of values, and sums of 10^100 of them, stay below the largest double, 1.8e308."""
 
 LARGEST_COUNT = 2**31
 """Of draws in one cell; the counts of 2^31 such cells still add up in 64 bits."""

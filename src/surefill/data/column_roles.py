@@ -111,7 +111,19 @@ def positions_of(
             f"{source}: row, col and value must be three different columns, but {row}, {col} and {value} would "
             f"be taken; say which of the columns they are{names}."
         )
+    if header:
+        _check_names(source, fields, (row, col, value))
     return row, col, value
+
+
+def _check_names(source: object, fields: Sequence[str], places: tuple[int, int, int]) -> None:
+    """Refuse two columns of one name where one of them is taken: which was meant, and what comes out, is unclear."""
+    for place in places:
+        if fields.count(fields[place]) > 1:
+            raise InputError(
+                f"{source} has {fields.count(fields[place])} columns called {fields[place]!r}; give each column "
+                "that is used a name of its own."
+            )
 
 
 def column_position(source: object, fields: Sequence[str], header: bool, axis: str, column: Column) -> int | None:

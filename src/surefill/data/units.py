@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from surefill.errors import InputError
+from surefill.inputs import check_range
 from surefill.registry import storable
 
 
@@ -29,8 +29,7 @@ class UnitMap:
     high: float
 
     def __post_init__(self) -> None:
-        if not (np.isfinite(self.low) and np.isfinite(self.high) and self.low < self.high):
-            raise InputError(f"bounds must be two finite numbers, low < high; got ({self.low}, {self.high}).")
+        check_range(self.low, self.high)
 
     @property
     def half_width(self) -> float:

@@ -17,7 +17,7 @@ import numpy as np
 from surefill.data import Observations
 from surefill.errors import InputError, invalid_parameter
 from surefill.io import read_observations
-from surefill.io.files import replacing
+from surefill.io.durable import replacing
 
 ADDRESS = "https://files.grouplens.org/datasets/movielens/{name}.zip"
 FOLD_SIZE = 20_000

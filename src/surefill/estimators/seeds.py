@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from surefill.errors import invalid_parameter, is_seed
+from surefill.inputs import LARGEST_SEED
 
 SEEDS = 2**31
 """Seeds are drawn below this: it fits every integer type, and people can type them."""
@@ -30,6 +31,7 @@ def choose_seed(owner: str, given: object) -> int:
 
 def check_random_state(owner: str, given: object) -> None:
     """Refuse what no seed can be made of."""
-    if not (given is None or is_seed(given) or isinstance(given, np.random.RandomState | np.random.Generator)):
-        expected = "a whole number of at least 0, None for a fresh one, or a numpy generator"
+    number = is_seed(given) and int(given) <= LARGEST_SEED  # type: ignore[call-overload]
+    if not (given is None or number or isinstance(given, np.random.RandomState | np.random.Generator)):
+        expected = "a whole number from 0 to 2^63 - 1, None for a fresh one, or a numpy generator"
         raise invalid_parameter(owner, "random_state", expected, given)

@@ -8,7 +8,7 @@ from typing import Any
 from surefill.data import Observations
 from surefill.estimators.partial_completer import PartialCompleter
 from surefill.estimators.result import PartialCompletion
-from surefill.io.archive import read_archive, write_archive
+from surefill.io.archive import dump_archive, read_archive, write_archive
 
 FORMAT, VERSION = "surefill model", 10
 """Name and version of the file; a change of what is stored raises the version."""
@@ -43,16 +43,24 @@ def save(completer: PartialCompleter, path: str | Path) -> None:
     ...     [file.name for file in Path(folder).iterdir()]
     ['model.surefill']
     """
+    write_archive(Path(path), FORMAT, VERSION, _content(completer))
+
+
+def dump(completer: PartialCompleter, path: Path) -> None:
+    """As :func:`save`, straight to a file that somebody else will put in its place."""
+    dump_archive(path, FORMAT, VERSION, _content(completer))
+
+
+def _content(completer: PartialCompleter) -> dict[str, Any]:
     result, seed = completer._fitted(), completer.random_state_
     parameters = {name: getattr(completer, name) for name in PARAMETERS} | {"random_state": seed}
-    content = {
+    return {
         "parameters": parameters,
         "result": result,
         "observations": completer.observations_,
         "asked": completer.asked_,
         "feature_names": getattr(completer, "feature_names_in_", None),
     }
-    write_archive(Path(path), FORMAT, VERSION, content)
 
 
 def load(path: str | Path) -> PartialCompleter:

@@ -5,27 +5,42 @@ from __future__ import annotations
 import dataclasses
 import enum
 import json
+import math
+import os
+import struct
 import zipfile
 import zlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import IO, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from surefill.errors import InputError
-from surefill.io.files import check_folder, replacing
+from surefill.inputs import FREE, MEGABYTE, cannot
+from surefill.io.durable import replacing
+from surefill.io.files import check_folder
 from surefill.registry import STORABLE
 
 HEADER = "surefill.json"
 """The member of the zip file that holds the JSON text, as bytes in a numpy array."""
 
 UNREADABLE = (
-    OSError, ValueError, LookupError, EOFError, TypeError, AttributeError, RuntimeError, MemoryError,
-    zipfile.BadZipFile, zlib.error,
+    ValueError, LookupError, EOFError, TypeError, AttributeError, RuntimeError, MemoryError, ArithmeticError,
+    SyntaxError, zipfile.BadZipFile, zlib.error, struct.error,
 )  # fmt: skip
 """What reading a damaged, foreign or forged file may raise."""
+
+KINDS = "biufUSMm"
+"""Numpy's kinds of arrays that are stored: truth values, numbers, text and times, nothing that points elsewhere."""
+
+LARGEST_HEADER = 16 * MEGABYTE
+"""Bytes of the JSON text, which has a line for each object and none for each number: models take some 30 kilobytes."""
+
+LARGEST_GROWTH = 32
+"""How many times larger a file's arrays may be than the file, beyond 64 megabytes: integers of one byte become eight,
+and one number may stand for the few columns of a table whose other columns are stored."""
 
 Arrays = dict[str, NDArray[Any]]
 Built = TypeVar("Built")
@@ -36,11 +51,17 @@ def write_archive(target: Path, form: str, version: int, content: Any) -> None:
 
     An object or array that is reached in several ways is written once. The file appears only when it is complete.
     """
+    check_folder(target)
+    with replacing(target) as partial:
+        dump_archive(partial, form, version, content)
+
+
+def dump_archive(path: Path, form: str, version: int, content: Any) -> None:
+    """As :func:`write_archive`, straight to a file that somebody else will put in its place."""
     packer = _Packer()
     header = {"format": form, "version": version, "content": packer.pack(content)}
     text = np.frombuffer(json.dumps(header, allow_nan=False).encode(), dtype=np.uint8)
-    check_folder(target)
-    with replacing(target) as partial, open(partial, "wb") as file:
+    with open(path, "wb") as file:
         np.savez(file, **packer.arrays, **{HEADER: text})  # type: ignore[arg-type]
 
 
@@ -50,12 +71,15 @@ def read_archive(target: Path, form: str, version: int, rebuild: Callable[[Any],
     Only storable kinds are ever built.
     """
     try:
-        with open(target, "rb") as file, np.load(file, allow_pickle=False) as stored:
-            arrays = {name: stored[name] for name in stored.files}
+        with open(target, "rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            arrays = _read_arrays(file, size)
         header = json.loads(arrays.pop(HEADER).tobytes())
         known = header["format"] == form and header["version"] == version
     except FileNotFoundError:
         raise InputError(f"{target} does not exist.") from None
+    except OSError as error:
+        raise cannot(target, "be read", error) from None
     except UNREADABLE:
         raise InputError(f"{target} is not a {form}, or it is damaged.") from None
     if not known:
@@ -64,9 +88,38 @@ def read_archive(target: Path, form: str, version: int, rebuild: Callable[[Any],
             f"version {version} is expected."
         )
     try:
-        return rebuild(_Unpacker(arrays).unpack(header["content"]))
+        return rebuild(_Unpacker(arrays, FREE + LARGEST_GROWTH * size).unpack(header["content"]))
     except UNREADABLE:
         raise InputError(f"{target} is a damaged {form}.") from None
+
+
+def _read_arrays(file: IO[bytes], size: int) -> Arrays:
+    """The arrays of a zip file, none packed and none larger than what is there for it; ValueError otherwise."""
+    with zipfile.ZipFile(file) as archive:
+        members = archive.infolist()
+        stored = all(each.compress_type == zipfile.ZIP_STORED for each in members)
+        if not stored or sum(each.file_size for each in members) > size:
+            raise ValueError("packed members")
+        arrays = {each.filename.removesuffix(".npy"): _read_array(archive, each) for each in members}
+    if len(arrays) < len(members):
+        raise ValueError("two members of one name")
+    return arrays
+
+
+def _read_array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any]:
+    """An array whose header says what its bytes are; it is looked at before room is made for them."""
+    with archive.open(member) as file:
+        version = np.lib.format.read_magic(file)
+        read_header = {1: np.lib.format.read_array_header_1_0, 2: np.lib.format.read_array_header_2_0}[version[0]]
+        shape, _, dtype = read_header(file)
+        promised, there = math.prod(shape) * dtype.itemsize, member.file_size - file.tell()
+    if dtype.kind not in KINDS or min(shape, default=0) < 0 or promised != there:
+        raise ValueError("an array that is not what its header says")
+    if member.filename == f"{HEADER}.npy" and there > LARGEST_HEADER:
+        raise ValueError("too long a text")
+    with archive.open(member) as file:
+        array: NDArray[Any] = np.lib.format.read_array(file, allow_pickle=False)
+    return array
 
 
 class _Packer:
@@ -147,6 +200,12 @@ def _repeats_one_number(array: NDArray[Any]) -> bool:
     return bool((array == first).all() and (signs == signs.flat[0]).all())
 
 
+def _restored_bytes(array: NDArray[Any], tree: dict[str, Any]) -> int:
+    """How many bytes :func:`_restored` needs."""
+    itemsize = max(array.itemsize, np.dtype(tree.get("type", array.dtype)).itemsize)
+    return int(itemsize) * math.prod(max(0, int(size)) for size in tree.get("shape", array.shape))
+
+
 def _restored(array: NDArray[Any], tree: dict[str, Any]) -> NDArray[Any]:
     """The inverse of :func:`_shortened`."""
     if "type" in tree:
@@ -158,10 +217,10 @@ def _restored(array: NDArray[Any], tree: dict[str, Any]) -> NDArray[Any]:
 
 
 class _Unpacker:
-    """The inverse of :class:`_Packer`: what was one object is one object again."""
+    """The inverse of :class:`_Packer`: what was one object is one object again, in at most ``room`` bytes of arrays."""
 
-    def __init__(self, arrays: Arrays) -> None:
-        self._stored, self._arrays = arrays, dict[str, NDArray[Any]]()
+    def __init__(self, arrays: Arrays, room: float) -> None:
+        self._stored, self._arrays, self._room = arrays, dict[str, NDArray[Any]](), room
         self._objects: dict[int, Any] = {}
 
     def unpack(self, tree: Any) -> Any:
@@ -184,6 +243,9 @@ class _Unpacker:
     def _array(self, tree: dict[str, Any]) -> NDArray[Any]:
         key = tree["array"]
         if key not in self._arrays:
+            self._room -= _restored_bytes(self._stored[key], tree)
+            if self._room < 0:
+                raise ValueError("arrays far larger than the file")
             self._arrays[key] = _restored(self._stored[key], tree)
         return self._arrays[key]
 
@@ -191,7 +253,8 @@ class _Unpacker:
         values = {name: self.unpack(item) for name, item in tree["fields"].items()}
         given = {field.name: values[field.name] for field in dataclasses.fields(kind) if field.init}
         built = kind(**given)
-        for name in values.keys() - given.keys():
-            object.__setattr__(built, name, values[name])
+        for field in dataclasses.fields(kind):
+            if not field.init and field.name in values:
+                object.__setattr__(built, field.name, values[field.name])
         self._objects[tree["id"]] = built
         return built

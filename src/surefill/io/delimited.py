@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import zlib
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -14,7 +12,9 @@ from numpy.typing import NDArray
 
 from surefill.data.labels import EncodedIds, encode_integers, encode_names, whole_numbers
 from surefill.errors import InputError, invalid_parameter
-from surefill.io.numbers import BadNumber, Spans, decode, parse_numbers
+from surefill.inputs import cannot, check_size, current_limits
+from surefill.io.numbers import BadNumber, NotText, Spans, decode, decode_field, parse_numbers
+from surefill.io.unpacking import is_packed, read_bytes
 from surefill.kernels import span_values, tokenizer
 from surefill.parallel import current_map, n_cores
 
@@ -119,7 +119,10 @@ class TextFile:
         size = len(self.fields)
         scan = self._scan(self.records_begin(header=True), range(size), RECORDS_TO_GUESS_FROM, size)
         spans = np.stack([scan.starts.T, scan.ends.T], axis=2).tolist()
-        return [decode([_content(self._text, *span) for span in record]) for record in spans]
+        try:
+            return [decode([_content(self._text, *span) for span in record]) for record in spans]
+        except NotText as bad:
+            raise bad.at(f"{self.path}, in the first lines") from None
 
     def records_begin(self, header: bool) -> int:
         """The offset at which the records begin, after a byte order mark and a ``header``."""
@@ -127,6 +130,9 @@ class TextFile:
 
     def columns_of(self, text: NDArray[np.uint8], positions: Sequence[int], lines_before: int) -> TextColumns:
         """The fields at ``positions`` of more text of the same layout, which follows ``lines_before`` lines."""
+        if tokenizer.count_bytes(text, 0):
+            line = lines_before + _line_at(text, int(np.argmin(text)))
+            raise InputError(f"{self.path}, line {line}: it holds a zero byte; UTF-8 text is expected.")
         lines = tokenizer.count_bytes(text, tokenizer.NEWLINE) + 1
         scan = _scan(text, 0, self._delimiter, positions, lines, len(self.fields))
         if scan.status != tokenizer.COMPLETE:
@@ -149,6 +155,12 @@ class TextFile:
         """The fields at ``positions`` of the records of a piece."""
         first, last, lines_before = piece
         return self.columns_of(self._text[first:last], positions, lines_before)
+
+    def ends_in_quotes(self, text: NDArray[np.uint8]) -> bool:
+        """Whether more text of the same layout ends within a quoted field, which goes on in the next line."""
+        lines = tokenizer.count_bytes(text, tokenizer.NEWLINE) + 1
+        status = _scan(text, 0, self._delimiter, (), lines, len(self.fields)).status
+        return status == tokenizer.UNCLOSED_QUOTE
 
     def blocks(self) -> Iterator[TextColumns]:
         """All fields of the records after the header, some records at a time."""
@@ -195,7 +207,10 @@ class TextFile:
             raise self._error(scan, scan.fields)
         scan = self._scan(self._begin, range(scan.fields))
         spans = zip(scan.starts.ravel().tolist(), scan.ends.ravel().tolist(), strict=True)
-        return decode([_content(self._text, start, end) for start, end in spans])
+        try:
+            return decode([_content(self._text, start, end) for start, end in spans])
+        except NotText as bad:
+            raise bad.at(f"{self.path}, line 1") from None
 
     def _error(self, scan: _Scan, expected: int, line: int | None = None) -> InputError:
         found = "1 field" if scan.fields == 1 else f"{scan.fields} fields"
@@ -259,7 +274,7 @@ class TextColumns:
 
     def missing_value(self, column: int, record: int) -> InputError:
         """What to say of a value that is missing."""
-        (shown,) = decode([self._content_of(column, record)])
+        shown = self._decoded(column, record)
         missing = f"the value {shown!r} stands for a missing one" if shown else "the value is empty"
         return InputError(
             f"{self.where(record)}: {missing}; leave such lines out, or have them skipped by skip_missing=True "
@@ -277,13 +292,30 @@ class TextColumns:
         """The distinct texts of a column in order of appearance, each record's number, and their first records."""
         starts, ends = (np.concatenate([part[side][column] for part in self._parts]) for side in (0, 1))
         codes, firsts = span_values.factorize_spans(self._text, starts, ends)
-        return decode([self._content_of(column, record) for record in firsts.tolist()]), codes, firsts
+        return [self._decoded(column, record) for record in firsts.tolist()], codes, firsts
+
+    def _decoded(self, column: int, record: int) -> str:
+        try:
+            return decode_field(self._content_of(column, record))
+        except NotText as bad:
+            raise bad.at(self.where(record)) from None
 
     def ids(self, *columns: int) -> list[EncodedIds]:
         """Columns of ids, each integers if all are canonical integers, or such floats (196.0), names otherwise."""
         return current_map().map(self._axis, columns)
 
+    def _check_sizes(self, column: int) -> None:
+        """Refuse ids that are longer than the limits take."""
+        before = 0
+        for starts, ends in self._parts:
+            sizes = ends[column] - starts[column]
+            if sizes.size and sizes.max() > current_limits().id:
+                longest = int(np.argmax(sizes))
+                check_size(self.where(before + longest), "id", int(sizes[longest]))
+            before += sizes.size
+
     def _axis(self, column: int) -> EncodedIds:
+        self._check_sizes(column)
         integers = [
             span_values.parse_integers(self._text, starts[column], ends[column]) for starts, ends in self._parts
         ]
@@ -299,16 +331,11 @@ class TextColumns:
 
 def _load_bytes(path: Path) -> NDArray[np.uint8]:
     try:
-        if path.suffix.lower() == ".gz":
-            with gzip.open(path) as file:
-                return np.frombuffer(file.read(), dtype=np.uint8)
-        if path.stat().st_size == 0 or not path.is_file():
-            return np.frombuffer(path.read_bytes(), dtype=np.uint8)
-        return np.asarray(np.memmap(path, dtype=np.uint8, mode="r"))
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise InputError(f"{path} is damaged and cannot be decompressed as gzip: {error}.") from None
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}.") from None
+        if not is_packed(path) and path.is_file() and path.stat().st_size:
+            return np.asarray(np.memmap(path, dtype=np.uint8, mode="r"))
+    except (OSError, ValueError) as error:
+        raise cannot(path, "be read", error) from None
+    return np.frombuffer(read_bytes(path), dtype=np.uint8)
 
 
 def _delimiter_bytes(delimiter: str) -> tuple[int, int]:

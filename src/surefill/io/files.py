@@ -1,13 +1,10 @@
-"""Files that appear whole or not at all, and where they may be written."""
+"""Kinds of files, and where they may be written."""
 
 from __future__ import annotations
 
 import os
 import re
-import secrets
-import shutil
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -16,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefill.errors import InputError
+from surefill.inputs import cannot
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,26 +62,35 @@ PART = re.compile(r"part-\d+\.parquet")
 
 
 def check_folder(target: Path, is_folder: bool = False) -> None:
-    """Refuse a name whose folder does not exist or, of a file, that is a folder itself, before any work is done."""
+    """Refuse a name whose folder does not exist or, of a file, that is a folder itself, before any work is done.
+
+    What is there already and is no plain file, such as a pipe, need only be writable itself.
+    """
+    if not target.name:
+        raise InputError(f"{str(target)!r} is no name of a file or folder to write; give one.")
+    try:
+        if target.is_symlink():
+            target = target.resolve()
+        target.lstat()
+    except FileNotFoundError:
+        pass
+    except (OSError, RuntimeError, ValueError) as error:  # names too long, loops of links, signs no name has
+        raise cannot(target, "be written", error) from None
     if not target.parent.is_dir():
         raise InputError(f"{target} cannot be written: the folder {target.parent} does not exist.")
-    if not os.access(target.parent, os.W_OK):
-        raise InputError(f"{target} cannot be written: the folder {target.parent} may not be written to.")
+    plain = not target.exists() or target.is_file() or target.is_dir()
+    if not os.access(target.parent if plain else target, os.W_OK):
+        what = f"the folder {target.parent}" if plain else "it"
+        raise InputError(f"{target} cannot be written: {what} may not be written to.")
     if target.is_dir() and not is_folder:
         raise InputError(f"{target} is a folder; a file name is expected.")
 
 
-@contextmanager
-def replacing(target: Path) -> Iterator[Path]:
-    """A temporary path beside ``target`` that takes its place when all went well and vanishes otherwise."""
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
-    try:
-        yield temporary
-        os.replace(temporary, target)
-    except OSError as error:
-        raise InputError(f"{target} cannot be written: {error.strerror or error}.") from error
-    finally:
-        temporary.unlink(missing_ok=True)
+def check_output_folder(folder: Path) -> None:
+    """Refuse, before any work, a folder for results that cannot be made or written to."""
+    check_folder(folder, is_folder=True)
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder} is a file; a folder for the results is expected.")
 
 
 def check_parts_folder(target: Path) -> None:
@@ -97,42 +104,3 @@ def check_parts_folder(target: Path) -> None:
             f"{target} is a folder that holds other things, such as {min(others)}; name a new folder, or one with "
             "nothing but the parts of a table, which would be replaced."
         )
-
-
-@contextmanager
-def replacing_folder(target: Path) -> Iterator[Path]:
-    """A temporary folder beside ``target`` that takes its place when all went well and vanishes otherwise."""
-    mark = secrets.token_hex(4)
-    temporary, old = (target.with_name(f".{target.name}.{mark}.{end}") for end in ("part", "old"))
-    try:
-        temporary.mkdir()
-        yield temporary
-        if target.exists():
-            os.replace(target, old)
-        os.replace(temporary, target)
-    except OSError as error:
-        raise InputError(f"{target} cannot be written: {error.strerror or error}.") from error
-    finally:
-        if old.exists() and not target.exists():
-            os.replace(old, target)
-        for folder in (temporary, old):
-            shutil.rmtree(folder, ignore_errors=True)
-
-
-@contextmanager
-def adding_files(target: Path) -> Iterator[Path]:
-    """A temporary folder whose files are put into ``target`` when all went well and vanish otherwise.
-
-    Files of the same names are replaced, others in ``target`` stay; it is made where it does not exist.
-    """
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
-    try:
-        temporary.mkdir()
-        yield temporary
-        target.mkdir(exist_ok=True)
-        for path in sorted(temporary.iterdir()):
-            os.replace(path, target / path.name)
-    except OSError as error:
-        raise InputError(f"the folder {target} cannot be made: {error.strerror or error}.") from error
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)

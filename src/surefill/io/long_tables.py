@@ -14,6 +14,7 @@ from surefill.data.containers import encoded_columns
 from surefill.data.labels import EncodedIds, merge_encoded
 from surefill.data.observations import Observations
 from surefill.errors import InputError
+from surefill.inputs import check_range
 from surefill.io.delimited import TextColumns, TextFile
 from surefill.io.times import parse_times
 from surefill.parallel import current_map
@@ -162,9 +163,10 @@ def read_times(columns: TextColumns, column: int, name: str) -> Array:
 
 def check_bounds(columns: TextColumns, values: Array, bounds: tuple[float, float] | None) -> None:
     """Refuse values outside the bounds, naming the line of the first."""
-    low, high = bounds or (-np.inf, np.inf)
-    if not low < high:
-        raise InputError(f"bounds must be two numbers, low < high; got ({low:g}, {high:g}).")
+    if bounds is None:
+        return
+    low, high = bounds
+    check_range(low, high)
     outside = np.flatnonzero((values < low) | (values > high))
     if outside.size:
         first = int(outside[0])

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefill.arrays import Array, Indices
-from surefill.errors import InputError, invalid_parameter
+from surefill.errors import SCREEN, InputError, invalid_parameter
+from surefill.inputs import LARGEST_VALUE
 from surefill.kernels import decimal_spans
 from surefill.kernels.tokenizer import Bytes
 from surefill.parallel import current_map
@@ -26,11 +27,41 @@ THOUSANDS = re.compile(rb"[+-]?\d{1,3}(?:,\d{3})+")
 
 
 def decode(texts: list[bytes]) -> list[str]:
-    """Bytes as text: UTF-8, or Latin-1 where they are not."""
+    """Each field as text, whatever the others are: the same bytes are the same label wherever they stand."""
+    return [decode_field(text) for text in texts]
+
+
+def decode_field(text: bytes) -> str:
+    """UTF-8, or where it is not that, the text of Western Windows, which holds Latin-1.
+
+    What is partly UTF-8 and partly not is damaged, and refused.
+
+    >>> decode_field("Zoë".encode()), decode_field("Zoë".encode("latin-1"))
+    ('Zoë', 'Zoë')
+    """
     try:
-        return [text.decode() for text in texts]
+        return text.decode()
     except UnicodeDecodeError:
-        return [text.decode("latin-1") for text in texts]
+        pass
+    if any(ord(sign) > 127 for sign in text.decode(errors="ignore")):
+        raise NotText(text)
+    try:
+        return text.decode("cp1252")
+    except UnicodeDecodeError:
+        raise NotText(text) from None
+
+
+class NotText(Exception):  # noqa: N818
+    """A field that is text in no encoding that is read."""
+
+    def __init__(self, written: bytes) -> None:
+        super().__init__(written)
+        self.written = written
+
+    def at(self, where: str) -> InputError:
+        """The sentence about it."""
+        shown = self.written[:SCREEN].decode(errors="backslashreplace")
+        return InputError(f"{where}: {shown!r} is not UTF-8 text, and no other that is read; save the file as UTF-8.")
 
 
 class BadNumber(Exception):  # noqa: N818
@@ -42,7 +73,8 @@ class BadNumber(Exception):  # noqa: N818
 
     def at(self, where: str) -> InputError:
         """The sentence about it."""
-        return InputError(f"{where}: the value {decode([self.written])[0]!r} {self.problem}.")
+        written = self.written[: 2 * SCREEN].decode(errors="backslashreplace")
+        return InputError(f"{where}: the value {written!r} {self.problem}.")
 
 
 class _Texts(NamedTuple):
@@ -122,8 +154,9 @@ def _read(position: int, content: bytes, decimal: str) -> float:
         value = None
     if value is None:
         raise BadNumber(position, content, _problem(content, sign, other))
-    if not np.isfinite(value):
-        raise BadNumber(position, content, "is not finite; a finite number is expected")
+    if not abs(value) <= LARGEST_VALUE:
+        problem = f"is larger than {LARGEST_VALUE:g} in size" if np.isfinite(value) else "is not finite"
+        raise BadNumber(position, content, f"{problem}; a finite number is expected")
     return value
 
 

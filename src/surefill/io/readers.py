@@ -23,6 +23,7 @@ from surefill.data.column_roles import (
 from surefill.data.observations import Observations
 from surefill.data.wide_as_long import are_values
 from surefill.errors import InputError
+from surefill.inputs import check_exists
 from surefill.io.delimited import TextFile
 from surefill.io.excel import WORKBOOK_SUFFIXES, open_sheet
 from surefill.io.files import PARQUET_SUFFIXES
@@ -172,8 +173,7 @@ class ReadOptions:
 
 def check_source(path: Path, options: ReadOptions) -> None:
     """Refuse what is no file, kinds of files that are not read, and options that do not go together."""
-    if not path.exists():
-        raise InputError(f"{path} does not exist; a file with one observation per line is expected.")
+    check_exists(path, "a file with one observation per line")
     suffix = path.suffix.lower()
     if suffix in OTHER_KINDS:
         raise InputError(f"{path} is {OTHER_KINDS[suffix]}.")

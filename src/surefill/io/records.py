@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import gzip
+import hashlib
 import json
+import re
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,46 +13,67 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from surefill.data.checks import LARGEST_VALUE
 from surefill.data.column_roles import Choice, Column, column_position, positions_of
-from surefill.errors import InputError
+from surefill.errors import InputError, is_seed
+from surefill.inputs import LARGEST_VALUE, check_size, current_limits
 from surefill.io.delimited import TextFile
 from surefill.io.long_tables import PresentValues, check_bounds
 from surefill.io.readers import choose_columns
 from surefill.io.times import parse_times
+from surefill.io.unpacking import DAMAGED, unreadable
 from surefill.kernels.decimal_spans import MISSING
 
 CHUNK = 1 << 18
 """Bytes read at a time: thousands of lines, which amortises a call, and little memory."""
 
 
+HALF_CHARACTER = re.compile(r"[\ud800-\udfff]")
+"""What JSON may escape and no file of text can hold."""
+
 LINES_AT_ONCE = 1 << 20
 """Lines read at a time where all are wanted."""
 
 
 class Place(NamedTuple):
-    """How far the input was read: bytes (decompressed), lines, records, and lines skipped for want of a value."""
+    """How far the input was read: bytes (decompressed), lines, records, and lines skipped for want of a value.
+
+    ``digest`` is a hash of all that was read up to there, by which a later run knows the same input.
+    """
 
     position: int = 0
     lines: int = 0
     records: int = 0
     skipped: int = 0
+    digest: str = ""
+
+    @classmethod
+    def from_note(cls, note: Any) -> Place:
+        """The place that a file tells; ValueError where it tells none."""
+        place = cls(*note)
+        if not (all(is_seed(number) for number in place[:4]) and isinstance(place.digest, str)):
+            raise ValueError("a place is four numbers and a hash")
+        return place
 
 
 class Records(NamedTuple):
-    """Labels as text and values, in the order of the input, the place after them, and times as text if asked for."""
+    """Labels as text and values, in the order of the input, the place after them, and times as text if asked for.
+
+    What has no ``line_end``, the last line of a file, may have been written in part only.
+    """
 
     rows: NDArray[Any]
     cols: NDArray[Any]
     values: NDArray[np.float64]
     place: Place
     times: NDArray[Any] | None = None
+    line_end: bool = True
 
 
 class RecordReader:
     """A csv, tsv or dat text, or JSON lines (known by its first sign, a brace), read from a binary file piece by piece.
 
-    A record is one line. What has arrived is given out at once, so a pipe is read as it fills.
+    A record is one line, or several where quotes hold line ends. What has arrived is given out at once, so a pipe is
+    read as it fills.
 
     Parameters
     ----------
@@ -98,19 +120,32 @@ class RecordReader:
         self._lines.skip(self._text.records_begin(has_header))
 
     def resume(self, place: Place) -> None:
-        """Go on reading after ``place``: a file is positioned, a pipe is read up to there and not looked at."""
+        """Go on reading after ``place``; what comes before must be what was read before."""
         self._lines.resume(place)
 
     def pieces(self, limit: Callable[[], int]) -> Iterator[Records]:
         """Records from here to the end of the input, at most ``limit()`` lines of it at a time."""
-        records, skipped = self._lines.place[2:]
+        records, skipped = self._lines.place[2:4]
         while piece := self._lines.next(limit()):
+            if not self._json:
+                piece += self._rest_of_quotation(piece)
             before = self._lines.place.lines - piece.count(b"\n")
             parsed = (self._parse_json if self._json else self._parse_text)(piece, before)
             records += len(parsed.values)
             skipped += parsed.place.skipped
             self._lines.place = self._lines.place._replace(records=records, skipped=skipped)
-            yield parsed._replace(place=self._lines.place)
+            place = self._lines.place._replace(digest=self._lines.digest())
+            yield parsed._replace(place=place, line_end=piece.endswith(b"\n"))
+
+    def _rest_of_quotation(self, piece: bytes) -> bytes:
+        """The lines that belong to the last record because its quotes are open, wherever the piece was cut."""
+        rest = b""
+        while b'"' in piece and self._text.ends_in_quotes(np.frombuffer(piece + rest, np.uint8)):
+            more = self._lines.through(b'"')
+            if not more:
+                break  # the parser says where the quote was opened
+            rest += more
+        return rest
 
     def _parse_text(self, piece: bytes, lines_before: int) -> Records:
         """The records of some lines; of the place only how many were skipped."""
@@ -155,10 +190,14 @@ class RecordReader:
         for key, label in zip(self._keys, (row, col), strict=False):
             if isinstance(label, bool) or not isinstance(label, str | int) or label == "":
                 raise InputError(f"{where}: {key!r} must be text or a whole number; got {json.dumps(label)}.")
+            if isinstance(label, str) and HALF_CHARACTER.search(label):
+                raise InputError(f"{where}: {key!r} holds half a character, {label!r}, which is no text.")
+            check_size(where, "id", len(str(label)))
         if _is_missing(value):
             raise InputError(f"{where}: {self._keys[2]!r} is missing; --skip-missing leaves such lines out.")
-        if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < LARGEST_VALUE:
-            raise InputError(f"{where}: {self._keys[2]!r} must be a finite number; got {json.dumps(value)}.")
+        if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= LARGEST_VALUE:
+            expected = f"a finite number of at most {LARGEST_VALUE:g} in size"
+            raise InputError(f"{where}: {self._keys[2]!r} must be {expected}; got {json.dumps(value)}.")
         low, high = self._bounds or (-np.inf, np.inf)
         if not low <= value <= high:
             raise InputError(f"{where}: the value {value:g} is outside the bounds ({low:g}, {high:g}).")
@@ -185,21 +224,40 @@ class SortedRecords:
         except InputError as error:
             raise InputError(f"{self.name}: {error}") from None
         self._rows, self._cols, self._values = rows[order], cols[order], values[order]
-        self._given = 0
+        self._given, self._digest = 0, _new_digest()
 
     def resume(self, place: Place) -> None:
-        """Go on after ``place``."""
-        if place.records > len(self._values):
-            raise InputError(f"{self.name} is shorter than, or differs from, what was read before the checkpoint.")
-        self._given = place.records
+        """Go on after ``place``; the records before it must be those of before."""
+        self._give(place.records)
+        if self._digest.hexdigest() != place.digest:
+            raise _another_input(self.name)
 
     def pieces(self, limit: Callable[[], int]) -> Iterator[Records]:
         """Records from here to the last, at most ``limit()`` at a time."""
         while self._given < len(self._values):
-            part = slice(self._given, self._given + limit())
-            self._given = min(part.stop, len(self._values))
-            place = Place(records=self._given, skipped=self._skipped)
+            part = self._give(limit())
+            place = Place(records=self._given, skipped=self._skipped, digest=self._digest.hexdigest())
             yield Records(self._rows[part], self._cols[part], self._values[part], place)
+
+    def _give(self, count: int) -> slice:
+        """The next ``count`` records as a slice, hashed one by one, so that it does not matter how they are split."""
+        part = slice(self._given, min(self._given + count, len(self._values)))
+        lines = zip(*(column[part].tolist() for column in (self._rows, self._cols, self._values)), strict=True)
+        for line in lines:
+            self._digest.update(json.dumps(line).encode())
+        self._given = part.stop
+        return part
+
+
+def _new_digest() -> Any:
+    return hashlib.blake2b(digest_size=16)
+
+
+def _another_input(name: str) -> InputError:
+    return InputError(
+        f"{name} is shorter than, or differs from, what was read before the checkpoint; give the same input, to which "
+        "lines may have been added at its end, or another checkpoint."
+    )
 
 
 def _no_records(skipped: int) -> Records:
@@ -214,7 +272,7 @@ def _is_missing(value: Any) -> bool:
 def _object(name: str, line: int, text: bytes) -> dict[str, Any]:
     try:
         item = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         item = None
     if not isinstance(item, dict):
         raise InputError(f"{name}, line {line}: a JSON object is expected, such as {{...}}, one to a line.")
@@ -227,12 +285,16 @@ class _Lines:
     def __init__(self, file: IO[bytes], name: str) -> None:
         self._file, self._name = file, name
         self._held, self._ended = b"", False
+        self._digest = _new_digest()
         self.place = Place()
+
+    def digest(self) -> str:
+        """A hash of everything given out."""
+        return str(self._digest.hexdigest())
 
     def peek(self) -> bytes:
         """What comes first: as many whole lines as arrive at once, at least one."""
-        while not self._ended and b"\n" not in self._held:
-            self._read()
+        self._read_until(b"\n")
         if not self._held:
             raise InputError(f"{self._name} is empty: one observation per line is expected.")
         return self._held if self._ended else self._held[: self._held.rfind(b"\n") + 1]
@@ -242,42 +304,51 @@ class _Lines:
         self._given(n_bytes)
 
     def resume(self, place: Place) -> None:
-        """Go to a place where a line ended when it was recorded; whether the input still fits is checked."""
-        before = place.position - 1
-        if self._file.seekable():
-            self._file.seek(before)
-            self._held, self._ended = b"", False
-        else:
-            while self.place.position < before and not self._ended:
-                self._given(before - self.place.position)
-                self._read()
-        while len(self._held) < 2 and not self._ended:
+        """Read again up to a place; whether that is what was read before is told by its hash."""
+        while self.place.position < place.position:
+            self._given(place.position - self.place.position)
+            if self._ended:
+                break
             self._read()
-        if not self._held or (self._held[:1] != b"\n" and self._held[1:2] not in (b"", b"\n", b"\r")):
-            raise InputError(f"{self._name} is shorter than, or differs from, what was read before the checkpoint.")
-        self._held, self.place = self._held[1:], place
+        if (self.place.position, self.digest()) != (place.position, place.digest):
+            raise _another_input(self._name)
+        self.place = place
 
     def next(self, limit: int) -> bytes:
-        """The next lines, at most ``limit``; nothing at the end of the file."""
-        while not self._ended and b"\n" not in self._held:
-            self._read()
+        """The next lines, at most ``limit``; then the last if it has no end; nothing at the end of the file."""
+        self._read_until(b"\n")
         ends = np.flatnonzero(np.frombuffer(self._held, np.uint8) == ord("\n"))[:limit]
-        whole_rest = self._ended and len(ends) < limit
-        return self._given(len(self._held) if whole_rest else int(ends[-1]) + 1)
+        return self._given(int(ends[-1]) + 1 if len(ends) else len(self._held))
+
+    def through(self, sign: bytes) -> bytes:
+        """The next lines up to one that holds a ``sign``; nothing where none comes within the length of a line."""
+        while sign not in self._held:
+            if self._ended or len(self._held) > current_limits().line:
+                return b""
+            self._read()
+        at = self._held.index(sign)
+        while b"\n" not in self._held[at:] and not self._ended:
+            self._read()
+        end = self._held.find(b"\n", at)
+        return self._given(len(self._held) if end < 0 else end + 1)
+
+    def _read_until(self, sign: bytes) -> None:
+        while not self._ended and sign not in self._held:
+            check_size(f"{self._name}, line {self.place.lines + 1}", "line", len(self._held))
+            self._read()
 
     def _given(self, n_bytes: int) -> bytes:
         piece, self._held = self._held[:n_bytes], self._held[n_bytes:]
-        position, lines, *counts = self.place
-        self.place = Place(position + len(piece), lines + piece.count(b"\n"), *counts)
+        self._digest.update(piece)
+        position, lines = self.place.position + len(piece), self.place.lines + piece.count(b"\n")
+        self.place = self.place._replace(position=position, lines=lines)
         return piece
 
     def _read(self) -> None:
         try:
             read = getattr(self._file, "read1", self._file.read)
             new = read(CHUNK)
-        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-            raise InputError(f"{self._name} is damaged and cannot be decompressed as gzip: {error}.") from None
-        except OSError as error:
-            raise InputError(f"{self._name} cannot be read: {error.strerror or error}.") from None
+        except (*DAMAGED, OSError) as error:
+            raise unreadable(self._name, error) from None
         self._held += new
         self._ended = not new

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefill.errors import InputError, MissingPackageError
+from surefill.io.durable import replacing, replacing_folder
 from surefill.io.excel_writer import excel_file
 from surefill.io.files import (
     EXCEL_SUFFIXES,
@@ -25,8 +26,6 @@ from surefill.io.files import (
     Write,
     check_folder,
     check_parts_folder,
-    replacing,
-    replacing_folder,
 )
 from surefill.io.parquet_writer import parquet_file, parquet_folder, part_name
 from surefill.parallel import ahead
@@ -215,7 +214,7 @@ def _checked_names(block: Block, names: list[str] | None) -> list[str]:
 @contextmanager
 def _text_file(path: Path, delimiter: str, packed: bool, exact: Collection[str]) -> Iterator[Sink]:
     with ExitStack() as stack:
-        file: IO[bytes] = stack.enter_context(open(path, "xb"))
+        file: IO[bytes] = stack.enter_context(open(path, "wb"))
         if packed:
             file = cast(IO[bytes], stack.enter_context(gzip.GzipFile("", "wb", 6, file, mtime=0)))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -10,16 +11,19 @@ from typing import Any
 from surefill.data import Observations
 from surefill.errors import InputError
 from surefill.estimators import PartialCompleter, PartialCompletion
+from surefill.estimators.storage import dump
 from surefill.guarantee import Shortfall
 from surefill.guarantee.propensity import Aim
 from surefill.io import ReadOptions
-from surefill.io.files import check_folder, replacing
+from surefill.io.durable import check_distinct, replacing
+from surefill.io.files import check_folder
 from surefill.io.writers import check_table_target
 from surefill.jobs.completed_table import WrittenTable, write_rows
 from surefill.jobs.stages import about, check_observed, plan_completing, read_file, stage
 from surefill.jobs.table_size import Confirm, confirmed_before_fit
 from surefill.jobs.write_options import WriteOptions
 from surefill.report import check_report_target, render_report
+from surefill.report.page import write_page
 from surefill.waiting import Watcher, part, watched
 
 
@@ -206,11 +210,11 @@ def complete_file(
     # Model and report wait under temporary names until the table is complete: all appear, or none.
     with ExitStack() as unfinished:
         if model_target is not None:
-            completer.save(unfinished.enter_context(replacing(model_target)))
+            dump(completer, unfinished.enter_context(replacing(model_target)))
         if report_target is not None:
             with stage("reporting", progress):
                 page = render_report(completer, title=source.name, command=command)
-            unfinished.enter_context(replacing(report_target)).write_text(page, encoding="utf-8")
+            write_page(unfinished.enter_context(replacing(report_target)), page)
         with part(progress, "writing"):
             table = write_rows(completer, output, written, rows, confirm, progress)
     files = {"model": model_target, "report": report_target}
@@ -223,11 +227,13 @@ def _check_targets(file: Path, output: Path, model: Path | None, report: Path | 
         check_folder(model)
     if report is not None:
         check_report_target(report)
-    given = [path.resolve() for path in (file, output, model, report) if path is not None]
-    if len(set(given)) < len(given) or any(output.resolve() in path.parents for path in given):
+    check_distinct(FILE=file, output=output, model=model, report=report)
+    others = [path for path in (file, model, report) if path is not None]
+    inside = [path for path in others if Path(os.path.realpath(output)) in Path(os.path.realpath(path)).parents]
+    if inside:
         raise InputError(
-            "the file read and those written (output, model, report) must be different files, or one would overwrite "
-            "another."
+            f"what is read and written must be different files, but {inside[0]} lies in the folder {output}, which is "
+            "replaced as a whole."
         )
 
 

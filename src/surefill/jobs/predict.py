@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from surefill.arrays import Array
 from surefill.data import Observations
-from surefill.errors import InputError
 from surefill.estimators import PartialCompleter, load
 from surefill.estimators.scoring import check_added, check_level, score
 from surefill.guarantee import Reason
 from surefill.io import ReadOptions, write_table
+from surefill.io.durable import check_distinct
 from surefill.io.pairs import Pairs, read_pairs
 from surefill.io.writers import check_table_target
 from surefill.jobs.stages import about, stage
@@ -119,8 +119,8 @@ def predict_file(
     source, target = Path(file), None if output is None else Path(output)
     if target is not None:
         check_table_target(output)  # type: ignore[arg-type]
-        if target.resolve() in (source.resolve(), Path(model).resolve()):
-            raise InputError(f"{target} is one of the files read; give another name to write to.")
+        check_distinct(PAIRS=source, output=target)
+        check_distinct(MODEL=Path(model), output=target)
     completer = load(model)
     with stage("reading", progress):
         if level is not None and read is not None and read.time is not None:

@@ -14,6 +14,7 @@ from surefill.estimators.costs import seconds_of_fit
 from surefill.estimators.long_table import BLOCK_CELLS
 from surefill.io import ReadOptions
 from surefill.io.pairs import first_fields
+from surefill.io.readers import check_source
 from surefill.loop import Progress
 from surefill.waiting import Part, Watcher, part, plan
 
@@ -44,6 +45,7 @@ def plan_completing(observations: Observations, m: int, reports: bool, progress:
 
 def read_file(file: Path, options: ReadOptions, progress: Watcher) -> Observations:
     """The observations in a file, reported as a stage."""
+    check_source(file, options)
     size = file.stat().st_size if file.is_file() else 0
     reading, follows = 0.05 + READING_PER_BYTE * size, 1.0 + FITTING_PER_BYTE * size
     plan(progress, [Part("reading", reading), Part("what follows", follows)])

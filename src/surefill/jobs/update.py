@@ -14,6 +14,7 @@ from surefill.estimators import PartialCompleter, load
 from surefill.estimators.long_columns import cells_of
 from surefill.estimators.observing import joined
 from surefill.io import ReadOptions
+from surefill.io.durable import check_distinct
 from surefill.io.files import check_folder
 from surefill.io.pairs import first_fields
 from surefill.jobs.stages import about, check_observed, read_file, stage
@@ -107,8 +108,7 @@ def update_model(
     """
     source, target = Path(file), Path(output)
     check_folder(target)
-    if target.resolve() == source.resolve():
-        raise InputError(f"{target} is the file with the new observations; give another name to write the model to.")
+    check_distinct(FILE=source, output=target)
     completer = load(model)
     seen: Observations = completer.observations_
     new = read_file(source, _as_fitted(read or ReadOptions(), source, seen), progress)

@@ -13,14 +13,16 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from surefill.arrays import Array, Indices, row_blocks, size_needed, with_capacity
+from surefill.arrays import Array, Indices, as_stored, row_blocks, size_needed, with_capacity
 from surefill.data.checks import as_indices
 from surefill.errors import InputError, invalid_parameter, is_seed
 from surefill.kernels.counter_random import stream_key
 from surefill.kernels.factored_descent import (
+    LAST_SNAPSHOT,
     N_COLS,
     N_OBSERVED,
     N_ROWS,
+    N_SNAPSHOTS,
     GameParameters,
     GameState,
     averages_at,
@@ -297,12 +299,26 @@ class FactoredGame:
     def restore(self, state: Mapping[str, Any]) -> Self:
         """Go on from a :meth:`state` of a game with the same parameters, to the bit; returns the game itself."""
         restored = GameState(
-            **{name: np.array(state[name], empty.dtype) for name, empty in self._state._asdict().items()}
+            **{name: as_stored(state[name], empty.dtype).copy() for name, empty in self._state._asdict().items()}
         )
         m, n, t = (int(restored.counters[index]) for index in (N_ROWS, N_COLS, N_OBSERVED))
         slots = 1 + self.n_snapshots, self.rank
         expected = ((m, *slots), (n, *slots), (m,), (n,), (2, self.rank), (min(t, self.reservoir_size), 2), (5,))
         if tuple(array.shape for array in restored) != expected:
             raise InputError("this state belongs to a game with other parameters.")
+        _check_state(restored, m, n, t)
         self._state = restored
         return self
+
+
+def _check_state(state: GameState, m: int, n: int, t: int) -> None:
+    """Refuse a state that no game reaches; the kernels index by what is in it, without looking."""
+    taken, last = int(state.counters[N_SNAPSHOTS]), int(state.counters[LAST_SNAPSHOT])
+    within = [0 <= taken <= t, 0 <= last <= t]
+    within += [bool(np.isfinite(factors).all()) for factors in (state.U, state.V, state.mean_factors)]
+    for start in (state.row_start, state.col_start):
+        within.append(not start.size or (start.min() >= 0 and start.max() <= taken))
+    cells = state.reservoir
+    within.append(not cells.size or (cells.min() >= 0 and cells[:, 0].max() < m and cells[:, 1].max() < n))
+    if not all(within):
+        raise InputError("this state holds cells or times that lie outside of the game.")

@@ -16,7 +16,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from surefill.errors import InputError
 from surefill.estimators import PartialCompleter
-from surefill.io.files import check_folder, replacing
+from surefill.io.durable import replacing
+from surefill.io.files import check_folder
 from surefill.report import sentences
 from surefill.report.charts import draw_curve, draw_deciles, scale_of
 from surefill.report.colours import ANCHORS, as_base64, as_png
@@ -81,7 +82,12 @@ def write_report(
     target = check_report_target(path)
     page = render_report(completer, title=title, command=command)
     with replacing(target) as partial:
-        partial.write_text(page, encoding="utf-8")
+        write_page(partial, page)
+
+
+def write_page(path: Path, page: str) -> None:
+    """The page as a file; half characters, which names of files may hold, are escaped."""
+    path.write_text(page, encoding="utf-8", errors="backslashreplace")
 
 
 def render_report(completer: PartialCompleter, *, title: str | None = None, command: str | None = None) -> str:

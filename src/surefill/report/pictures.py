@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from surefill.errors import InputError
-from surefill.io.files import check_folder, replacing
+from surefill.io.durable import replacing
+from surefill.io.files import check_folder
 from surefill.metrics import normalized_aurc, risk_coverage_curve
 from surefill.plots import require_matplotlib
 

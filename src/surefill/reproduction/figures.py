@@ -16,7 +16,7 @@ from surefill.arrays import Array
 from surefill.datasets import Simulation
 from surefill.datasets.digits import INK_LEVELS, SIDE, HiddenDigits
 from surefill.estimators import PartialCompletion
-from surefill.io.files import replacing
+from surefill.io.durable import replacing
 from surefill.plots import MISSING_COLOUR, show_image
 from surefill.report.pictures import check_picture_target
 from surefill.reproduction.figure1_study import PATTERNS, PatternOutcome

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from surefill.arrays import Array, Indices, size_needed, with_capacity
+from surefill.arrays import Array, Indices, as_stored, size_needed, with_capacity
 from surefill.data.units import UnitMap
 from surefill.errors import InputError, invalid_parameter, is_seed
 from surefill.kernels.counter_random import stream_key
@@ -15,7 +15,10 @@ from surefill.kernels.kalman_filter import (
     HIGH,
     LOW,
     N_COLS,
+    N_LEARNT,
     N_ROWS,
+    NOISE,
+    SCALE,
     FilterParameters,
     FilterState,
     expert_weights,
@@ -53,6 +56,10 @@ LOSS_FORGETTING = 0.0005
 """Discount of the experts' losses with each observation; from 0 to 0.005 the RMSE stays within 0.0003."""
 
 
+MOST_FACTORS = 1000
+"""Of a model: each row and column then takes 8 megabytes of covariances, and a value some milliseconds."""
+
+
 @dataclass
 class KalmanFactors:
     """value = mean + b_i + c_j + p_i . q_j, a Kalman filter for each row and column (``kernels/kalman_filter.py``).
@@ -77,8 +84,8 @@ class KalmanFactors:
     random_state: int = 0
 
     def __post_init__(self) -> None:
-        if not (is_seed(self.rank) and self.rank >= 1):
-            raise invalid_parameter("KalmanFactors", "rank", "a whole number of at least 1", self.rank)
+        if not (is_seed(self.rank) and 1 <= self.rank <= MOST_FACTORS):
+            raise invalid_parameter("KalmanFactors", "rank", f"a whole number from 1 to {MOST_FACTORS}", self.rank)
         width = int(self.rank) + 1
         # mean, noise, offset, scale, low, high; low > high stands for no range yet
         scalars = np.array([0.0, FIRST_NOISE, 0.0, 0.0, np.inf, -np.inf])
@@ -109,6 +116,17 @@ class KalmanFactors:
             fixed_range=self.bounds is not None,
             key=stream_key(int(self.random_state), RANDOM_STREAM),
         )
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns there are."""
+        counters = self._experts[0].counters
+        return int(counters[N_ROWS]), int(counters[N_COLS])
+
+    @property
+    def n_learnt(self) -> int:
+        """How many values were learnt."""
+        return int(self._experts[0].counters[N_LEARNT])
 
     @property
     def range(self) -> tuple[float, float]:
@@ -153,13 +171,25 @@ class KalmanFactors:
         width = int(self.rank) + 1
         for k, empty in enumerate(self._experts):
             stored = state["experts"][str(k)]
-            restored = FilterState(**{name: np.array(stored[name], old.dtype) for name, old in empty._asdict().items()})
+            restored = FilterState(
+                **{name: as_stored(stored[name], old.dtype).copy() for name, old in empty._asdict().items()}
+            )
             m, n = int(restored.counters[N_ROWS]), int(restored.counters[N_COLS])
             expected = ((m, width), (n, width), (m, width, width), (n, width, width), (6,), (3,))
-            if tuple(array.shape for array in restored) != expected:
+            # the kernels index by these counters without looking
+            if restored.counters.min() < 0 or tuple(array.shape for array in restored) != expected:
                 raise InputError("this state belongs to a model with other parameters.")
+            finite = (*restored[:4], restored.scalars[:LOW])
+            known = all(np.isfinite(array).all() for array in finite) and not np.isnan(restored.scalars).any()
+            # a scale below zero would be doubled for ever
+            if not known or restored.scalars[[NOISE, SCALE]].min() < 0:
+                raise InputError("this state holds numbers that no model has.")
             self._experts[k] = restored
-        self._losses = np.array(state["losses"])
+        if len({tuple(expert.counters.tolist()) for expert in self._experts}) > 1:
+            raise InputError("this state holds experts that learnt different values.")
+        self._losses = as_stored(state["losses"], np.dtype(np.float64)).copy()
+        if self._losses.shape != (len(FACTOR_VARIANCES) + 1,) or not (self._losses >= 0).all():
+            raise InputError("this state holds losses that no model has.")
         return self
 
 

@@ -7,6 +7,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from surefill.arrays import as_stored
 from surefill.errors import InputError
 
 KINDS = {"i": "whole numbers", "U": "text"}
@@ -85,9 +86,13 @@ class LabelEncoder:
         """Go on from a :meth:`state`; returns the encoder itself."""
         labels: list[Any]
         if "numbers" in state:
-            labels, self._kind = state["numbers"].tolist(), "i" if len(state["numbers"]) else ""
+            numbers = as_stored(state["numbers"], np.dtype(np.int64)).ravel()
+            labels, self._kind = numbers.tolist(), "i" if len(numbers) else ""
         else:
-            text, ends = state["text"].tobytes(), state["ends"].tolist()
+            text = as_stored(state["text"], np.dtype(np.uint8)).tobytes()
+            ends = as_stored(state["ends"], np.dtype(np.int64)).ravel().tolist()
+            if sorted(ends) != ends or (ends and not 0 <= ends[0] <= ends[-1] == len(text)):
+                raise InputError(f"{self.axis} labels end outside of their text.")
             starts = [0, *ends[:-1]]
             labels = [text[a:b].decode("utf-8", "surrogatepass") for a, b in zip(starts, ends, strict=True)]
             self._kind = "U"

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from surefill.arrays import Array
+from surefill.arrays import Array, as_stored
+from surefill.errors import is_seed
 
 N_BINS = 20
 """Bins of confidence, of width 0.05: thresholds in steps of 5% are exact, and 20 numbers still read as a table."""
@@ -91,6 +92,17 @@ class StreamMetrics:
             for b in range(N_BINS)
             if self.counts[b]
         ]
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> StreamMetrics:
+        """The metrics that had this :meth:`state`, which came from a file; ValueError where none had it."""
+        counts = as_stored(state["counts"], np.dtype(np.int64))
+        sums, unscored = as_stored(state["squared_errors"], np.dtype(np.float64)), state["unscored"]
+        if counts.shape != (N_BINS,) or sums.shape != (N_BINS,) or not is_seed(unscored):
+            raise ValueError("metrics have twenty bins, and a number of what was not scored")
+        if counts.min() < 0 or not (np.isfinite(sums).all() and sums.min() >= 0):
+            raise ValueError("metrics are counts and sums of squares")
+        return cls(counts, sums, unscored)
 
     def state(self) -> dict[str, Any]:
         """The fields by name."""

@@ -2,26 +2,44 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from threading import RLock
+from typing import Any, NamedTuple, Self, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from surefill.arrays import Array
 from surefill.data.checks import as_values
-from surefill.errors import InputError, invalid_parameter, is_seed
+from surefill.errors import InputError, invalid_parameter, is_number, is_seed
+from surefill.inputs import check_seed
 from surefill.io.archive import read_archive, write_archive
 from surefill.online.factored_game import FactoredGame
-from surefill.stream.kalman_factors import KalmanFactors
+from surefill.stream.kalman_factors import MOST_FACTORS, KalmanFactors
 from surefill.stream.label_encoder import LabelEncoder
 from surefill.stream.stream_metrics import StreamMetrics
 
-FORMAT, VERSION = "surefill stream", 3
+FORMAT, VERSION = "surefill stream", 4
 """Name and version of the saved format; a renamed array is a new version."""
 
 PARAMETERS = ("bounds", "rank", "adversary_rank", "random_state")
 """Constructor arguments, which are saved with the state."""
+
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def _one_at_a_time(method: Method) -> Method:
+    """Let threads that share a completer wait for each other: learning moves the arrays that others would read."""
+
+    @wraps(method)
+    def alone(self: Any, *given: Any, **named: Any) -> Any:
+        with self._lock:
+            return method(self, *given, **named)
+
+    return cast(Method, alone)
 
 
 class Scores(NamedTuple):
@@ -42,6 +60,7 @@ class StreamingCompleter:
 
     Observations may come in any order and from a distribution that changes. Rows and columns never seen before are
     added. How a stream is split into batches makes no difference, to the bit. Predicting leaves the state unchanged.
+    Threads may share a completer: they take turns.
 
     Parameters
     ----------
@@ -73,21 +92,34 @@ class StreamingCompleter:
         random_state: int = 0,
     ) -> None:
         self.bounds, self.rank, self.adversary_rank, self.random_state = bounds, rank, adversary_rank, random_state
-        for name, least in (("rank", 1), ("adversary_rank", 1), ("random_state", 0)):
+        for name in ("rank", "adversary_rank"):
             given = getattr(self, name)
-            if not (is_seed(given) and given >= least):
-                raise invalid_parameter("StreamingCompleter", name, f"a whole number of at least {least}", given)
-        if bounds is not None and len(bounds) != 2:
+            if not (is_seed(given) and 1 <= given <= MOST_FACTORS):
+                raise invalid_parameter("StreamingCompleter", name, f"a whole number from 1 to {MOST_FACTORS}", given)
+        check_seed("StreamingCompleter", "random_state", random_state)
+        if bounds is not None and not (len(np.atleast_1d(bounds)) == 2 and all(map(is_number, bounds))):
             raise invalid_parameter("StreamingCompleter", "bounds", "two numbers, low and high, or None", bounds)
         self._rows, self._cols = LabelEncoder("row"), LabelEncoder("column")
         self._factors = KalmanFactors(bounds, rank, random_state)
         self._game = FactoredGame(rank=adversary_rank, random_state=random_state)
         self._metrics = StreamMetrics.empty()
+        self._lock = RLock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is copied and pickled: all but the lock, which belongs to this object."""
+        with self._lock:
+            return {name: value for name, value in vars(self).items() if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """A copy has a lock of its own."""
+        vars(self).update(state)
+        self._lock = RLock()
 
     def learn_one(self, row: str | int, col: str | int, value: float) -> Scores:
         """Learn one observation; returns what was predicted before."""
         return self.learn_many([row], [col], [value])
 
+    @_one_at_a_time
     def learn_many(self, rows: ArrayLike, cols: ArrayLike, values: ArrayLike) -> Scores:
         """Learn observations in order; returns what was predicted for each before it was learnt.
 
@@ -111,11 +143,13 @@ class StreamingCompleter:
                 low, high, first = *self.bounds, int(outside[0])
                 raise InputError(f"values must lie within bounds ({low:g}, {high:g}); item {first} is {y[first]:g}.")
 
+    @_one_at_a_time
     def predict(self, rows: ArrayLike, cols: ArrayLike) -> Array:
         """Values at the pairs of labels; a row never seen is predicted from its column alone, and vice versa."""
         i, j = self._codes(rows, cols)
         return self._factors.predict(i, j)
 
+    @_one_at_a_time
     def confidence(self, rows: ArrayLike, cols: ArrayLike) -> Array:
         """Confidence in [0, 1] at the pairs of labels, 0 where the row or the column was never seen."""
         i, j = self._codes(rows, cols)
@@ -158,6 +192,7 @@ class StreamingCompleter:
         """Labels of the columns, in the order in which they first appeared."""
         return self._cols.labels
 
+    @_one_at_a_time
     def state(self) -> dict[str, Any]:
         """Parameters and everything learnt, as nested dictionaries of arrays and numbers."""
         return {
@@ -177,9 +212,11 @@ class StreamingCompleter:
         stream._cols.restore(state["cols"])
         stream._factors.restore(state["factors"])
         stream._game.restore(state["game"])
-        stream._metrics = StreamMetrics(**state["metrics"])
-        if not stream._game.current_shape == stream.shape:
+        stream._metrics = StreamMetrics.from_state(state["metrics"])
+        if not stream._game.current_shape == stream._factors.shape == stream.shape:
             raise InputError("the labels do not match the factors.")
+        if not stream._factors.n_learnt == stream._game.n_observed == stream.metrics.count + stream.metrics.unscored:
+            raise InputError("values and cells were not learnt together.")
         return stream
 
     def save(self, path: str | Path, note: dict[str, Any] | None = None) -> None:
