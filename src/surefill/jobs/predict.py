@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from surefill.arrays import Array
 from surefill.data import Observations
+from surefill.errors import InputError
 from surefill.estimators import PartialCompleter, load
 from surefill.estimators.scoring import check_added, check_level, score
 from surefill.guarantee import Reason

@@ -11,9 +11,9 @@ import numpy as np
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, with_config
 from typing_extensions import TypedDict
 
-from surefill.data.checks import LARGEST_VALUE
 from surefill.data.column_roles import Choice
 from surefill.errors import InputError
+from surefill.inputs import LARGEST_VALUE
 from surefill.io.records import RecordReader
 from surefill.service.sentences import sentence_of
 from surefill.service.store.observations import Columns

@@ -17,7 +17,7 @@ from sqlalchemy import Connection, Engine
 from surefill.data import Observations
 from surefill.errors import InputError, SolverError
 from surefill.estimators import PartialCompleter
-from surefill.io.files import replacing
+from surefill.io.durable import replacing
 from surefill.report import render_report
 from surefill.service.files import make_durable
 from surefill.service.folders import folder_of

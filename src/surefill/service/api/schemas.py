@@ -7,7 +7,7 @@ from typing import Annotated, Any, Generic, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from surefill.data.checks import LARGEST_VALUE
+from surefill.inputs import LARGEST_VALUE
 from surefill.service.data_set import DataSet, InUse
 from surefill.service.folders import NAME_PATTERN
 from surefill.service.store.data_sets import Options
