@@ -22,6 +22,7 @@ pytest.importorskip("prometheus_client", reason="the extra serve is not installe
 pytest.importorskip("uvicorn", reason="the extra serve is not installed")
 
 import httpx
+import numpy as np
 
 import surefill as sf
 from surefill.service import Settings, make_server
@@ -46,6 +47,22 @@ def model_file(simulated, tmp_path_factory):
     file = tmp_path_factory.mktemp("model") / "films.surefill"
     completer = sf.PartialCompleter(tolerance=0.1, confidence="posterior").fit(simulated.observations)
     assert completer.result_.guarantee.promised
+    completer.save(file)
+    return file
+
+
+@pytest.fixture(scope="session")
+def mixed_file(tmp_path_factory):
+    """A model of 150 x 60 cells, noise that rises from row to row, that keeps a part; a column's label is markup."""
+    rng = np.random.default_rng(0)
+    rows, cols = np.nonzero(rng.random((150, 60)) < np.where(np.arange(60) < 50, 0.6, 0.06))
+    truth = np.multiply.outer(rng.uniform(-1, 1, 150), rng.uniform(-1, 1, 60))
+    values = truth[rows, cols] + rng.normal(size=len(rows)) * np.linspace(0.02, 1, 150)[rows]
+    films = ["<img src=x onerror=alert(1)>", *(f"film {number}" for number in range(1, 60))]
+    seen = sf.Observations(rows, cols, np.clip(values, -2, 2), (150, 60), (-2, 2), col_labels=films)
+    completer = sf.PartialCompleter(tolerance=0.2, confidence="posterior").fit(seen)
+    assert completer.result_.guarantee.promised
+    file = tmp_path_factory.mktemp("mixed") / "films.surefill"
     completer.save(file)
     return file
 

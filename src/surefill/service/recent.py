@@ -56,3 +56,8 @@ class RecentCells:
     def cols(self) -> list[str]:
         """All columns of which anything was seen."""
         return list(self._cols)
+
+    @property
+    def rows(self) -> list[str]:
+        """All rows of which anything was seen."""
+        return list(self._rows)

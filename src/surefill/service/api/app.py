@@ -29,6 +29,7 @@ from surefill.service.api.gathering import Gatherer
 from surefill.service.api.limits import LimitRequests, Threads
 from surefill.service.api.logs import LogRequests
 from surefill.service.api.security import Secure
+from surefill.service.page import router as page
 from surefill.service.service import Service
 from surefill.service.settings import Settings
 
@@ -70,6 +71,7 @@ def create_app(settings: Settings, model: Path | None = None) -> FastAPI:
     app.state.metrics = metrics.Metrics(service)
     for noun in ROUTERS:
         app.include_router(noun.router)
+    app.include_router(page)
     problems.install(app)
     # The last one added is the first to see a request.
     app.add_middleware(LimitRequests, limits=settings.limits)

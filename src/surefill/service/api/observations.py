@@ -13,7 +13,9 @@ from surefill.service.api.found import TheDataSet, TheService, TheThreads
 from surefill.service.api.problems import ALWAYS, documented
 from surefill.service.api.schemas import Acknowledgement
 from surefill.service.api.security import requires
-from surefill.service.store.observations import Batch
+from surefill.service.data_set import DataSet
+from surefill.service.service import Service
+from surefill.service.store.observations import Batch, Stored
 from surefill.service.uploads import JSON, MEDIA_TYPES, NDJSON, SENT, digest, parse
 
 router = APIRouter(prefix="/v1/data-sets/{name}", tags=["observations"], responses=documented(*ALWAYS, 404))
@@ -68,20 +70,27 @@ async def add_observations(
     columns = await threads.run(parse, body, media_type, limits.batch, bounds, choice, skip_missing)
     key = idempotency_key or secrets.token_hex(16)
     batch = Batch(key, digest(body, media_type, asked, skip_missing, row, col, value), columns, asked)
+    stored = await store_batch(request, data_set, batch)
+    if stored.repeated:
+        response.headers["Idempotent-Replayed"] = "true"
+    first = stored.last_sequence - stored.size + 1
+    return Acknowledgement(key=key, stored=stored.size, first=first, last=stored.last_sequence)
+
+
+async def store_batch(request: Request, data_set: DataSet, batch: Batch) -> Stored:
+    """Store and count a batch; returns when it is durable."""
+    service: Service = request.app.state.service
     storing = asyncio.wrap_future(service.observe(data_set, batch))
     try:
-        stored = await asyncio.wait_for(asyncio.shield(storing), limits.answer_seconds)
+        stored = await asyncio.wait_for(asyncio.shield(storing), service.settings.limits.answer_seconds)
     except TimeoutError:
         storing.add_done_callback(lambda late: late.exception())
         raise TimeoutError(
             "it is not known yet whether the batch is stored; send it again with the same key."
         ) from None
-    if stored.repeated:
-        response.headers["Idempotent-Replayed"] = "true"
-    else:
+    if not stored.repeated:
         request.app.state.metrics.stored.labels(data_set.name).inc(stored.size)
-    first = stored.last_sequence - stored.size + 1
-    return Acknowledgement(key=key, stored=stored.size, first=first, last=stored.last_sequence)
+    return stored
 
 
 def schemas() -> dict[str, Any]:
