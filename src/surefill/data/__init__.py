@@ -3,6 +3,7 @@
 from surefill.data.bounds import BoundsSource
 from surefill.data.compact import COMPACT_CELLS
 from surefill.data.entries import Entries
+from surefill.data.features import Features
 from surefill.data.groups import Groups
 from surefill.data.observations import Observations
 from surefill.data.splits import split_entries, split_folds, split_rows, split_times
@@ -12,6 +13,7 @@ __all__ = [
     "COMPACT_CELLS",
     "BoundsSource",
     "Entries",
+    "Features",
     "Groups",
     "Observations",
     "UnitMap",

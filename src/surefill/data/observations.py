@@ -15,6 +15,7 @@ from surefill.data.bounds import BoundsSource, describe_bounds, resolve_bounds
 from surefill.data.checks import as_counts, as_indices, as_labels, as_scatter, as_times, as_values, resolve_shape
 from surefill.data.compact import is_constant, mean_by_counts, taken
 from surefill.data.entries import Entries
+from surefill.data.features import Features
 from surefill.data.groups import Groups, index_type_for
 from surefill.data.labels import LabelIndex
 from surefill.data.repeats import merge_repeats, sorted_cell_order
@@ -26,7 +27,7 @@ from surefill.registry import storable
 
 SHARED = (
     "shape", "bounds", "bounds_from", "row_labels", "col_labels", "names", "skipped", "_row_label_index",
-    "_col_label_index",
+    "_col_label_index", "row_features", "col_features",
 )  # fmt: skip
 """What a selected part has in common with the whole."""
 
@@ -66,6 +67,8 @@ class Observations:
     disagreements : cells whose repeated draws had different values. That is noise, and allowed.
     times : when each cell was drawn, in seconds or any numbers that grow with time, set by :meth:`with_times`; None
         where not known.
+    row_features, col_features : what is known of rows and columns beside values, set by :meth:`with_features`; None
+        where nothing is.
 
     Examples
     --------
@@ -92,6 +95,8 @@ class Observations:
     disagreements: int = field(init=False)
     skipped: int = field(init=False, default=0)
     times: NDArray[np.float64] | None = field(init=False, default=None)
+    row_features: Features | None = field(init=False, default=None)
+    col_features: Features | None = field(init=False, default=None)
 
     def __init__(
         self,
@@ -274,6 +279,23 @@ class Observations:
         object.__setattr__(same, "times", None if times is None else read_only(as_times(times, len(self))))
         return same
 
+    def with_features(self, rows: Any = None, cols: Any = None) -> Self:
+        """The same observations with a side table of rows, of columns, or both.
+
+        A side table is a pandas, polars or pyarrow table with a line for each row (or column) and its label in the
+        column that is called as rows are (``names``), or else in the first. Numbers are taken as they are, text as so
+        many kinds. Labels that were not there are added: nothing was observed of them, but their features are known.
+
+        >>> import pandas as pd
+        >>> seen = Observations([0, 1], [0, 1], [4.0, 3.0], row_labels=[196, 22])
+        >>> seen.with_features(rows=pd.DataFrame({"id": [22, 7], "age": [30, 40]})).row_features.table.ravel()
+        array([nan, 30., 40.])
+        """
+        from surefill.data.side_tables import with_side_table
+
+        same = self if rows is None else with_side_table(self, 0, rows)
+        return same if cols is None else with_side_table(same, 1, cols)
+
     def with_mean_times(self, rows: ArrayLike, cols: ArrayLike, times: ArrayLike) -> Self:
         """The same observations, each cell with the mean time of its draws: one row, column and time per draw.
 
@@ -303,6 +325,9 @@ class Observations:
             object.__setattr__(part, name, value)
         for name in ("_row_label_index", "_col_label_index"):
             part.__dict__.pop(name, None)
+        for name, size in (("row_features", shape[0]), ("col_features", shape[1])):
+            features = getattr(self, name)
+            object.__setattr__(part, name, None if features is None else features.in_size(size))
         return part
 
     def enlarged(self, rows: ArrayLike, cols: ArrayLike) -> tuple[Self, NDArray[np.int64], NDArray[np.int64]]:

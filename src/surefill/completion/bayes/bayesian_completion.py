@@ -15,7 +15,7 @@ from surefill.arrays import Array, IntArray, is_grid, row_blocks
 from surefill.completion.bayes.dated import DatedFactors
 from surefill.completion.bayes.variational import FactorPosterior, VariationalRegression
 from surefill.completion.factored_completion import FactoredCompletion
-from surefill.completion.grouped_regression import as_features, merged
+from surefill.completion.grouped_regression import as_features, merged, reindexed
 from surefill.data import Observations, UnitMap
 from surefill.errors import InputError
 from surefill.kernels.least_squares import quadratic_forms
@@ -191,6 +191,15 @@ class BayesianFactorCompletion(FactoredCompletion):
         """The same with the covariances that its rows and columns have given ``observations``, once asked for."""
         return replace(self, row_covariances=self._of_rows(observations), col_covariances=self._of_cols(observations))
 
+    def with_unseen(self, observations: Observations) -> Self:
+        """The same with the rows and columns of which only features are known."""
+        rows, cols = self.rows.with_unseen(observations.row_features), self.cols.with_unseen(observations.col_features)
+        return replace(
+            self,
+            rows=rows.with_implicit_reindexed(self.cols.ids, cols.ids),
+            cols=cols.with_implicit_reindexed(self.rows.ids, rows.ids),
+        )
+
     def values_only(self) -> Self:
         """The same without covariances, much smaller to keep; ``variance`` is refused."""
         return replace(self, row_covariances=None, col_covariances=None)
@@ -210,6 +219,7 @@ class BayesianFactorCompletion(FactoredCompletion):
             cols=self.cols.with_implicit_reindexed(self.rows.ids, rows.ids),
         )
         if not keep:
+            alone = alone.with_unseen(observations)
             covariances = None if self.row_covariances is None else alone._of_rows(observations)
             dated = None if self.dated is None else self.dated.fold_in(observations, self.mean, self.unit)
             return replace(alone, row_covariances=covariances, col_covariances=self.col_covariances, dated=dated)
@@ -245,10 +255,12 @@ class BayesianFactorCompletion(FactoredCompletion):
         )
 
     def _row_regression(self, observations: Observations) -> VariationalRegression:
-        return VariationalRegression.per_row(observations, self.cols.ids, self.mean, self.unit)
+        plain = VariationalRegression.per_row(observations, self.cols.ids, self.mean, self.unit)
+        return plain.with_features(observations.row_features, self.rows.scale)
 
     def _col_regression(self, observations: Observations) -> VariationalRegression:
-        return VariationalRegression.per_col(observations, self.rows.ids, self.mean, self.unit)
+        plain = VariationalRegression.per_col(observations, self.rows.ids, self.mean, self.unit)
+        return plain.with_features(observations.col_features, self.cols.scale)
 
 
 def _least_forms(matrices: Array) -> Array:
@@ -263,13 +275,20 @@ def _least_forms(matrices: Array) -> Array:
 def row_covariances(completion: BayesianFactorCompletion, observations: Observations) -> Array:
     """The covariance of (b_i, p_i) of each row of ``observations`` given the columns; last the prior's."""
     c = completion
-    return c._row_regression(observations).covariances(c.rows, c.cols, c.noise)
+    found = c._row_regression(observations).covariances(c.rows, c.cols, c.noise)
+    return _for_all(observations.by_row.ids, found, c.rows.ids)
 
 
 def col_covariances(completion: BayesianFactorCompletion, observations: Observations) -> Array:
     """The covariance of (c_j, q_j) of each column of ``observations`` given the rows; last the prior's."""
     c = completion
-    return c._col_regression(observations).covariances(c.cols, c.rows, c.noise)
+    found = c._col_regression(observations).covariances(c.cols, c.rows, c.noise)
+    return _for_all(observations.by_col.ids, found, c.cols.ids)
+
+
+def _for_all(seen: IntArray, covariances: Array, ids: IntArray) -> Array:
+    """The covariances of the groups ``ids``: those of which only features are known have the prior's, the last."""
+    return covariances if len(ids) == len(seen) else reindexed(seen, covariances, ids)
 
 
 def _merged(

@@ -13,7 +13,8 @@ from surefill.completion.bayes.bayesian_completion import BayesianFactorCompleti
 from surefill.completion.bayes.dated import DatedSolver, dated_factors
 from surefill.completion.bayes.noise_precision import NoisePrecision
 from surefill.completion.bayes.variational import LEAST_NOISE, FactorPosterior, VariationalRegression
-from surefill.data import COMPACT_CELLS, Observations
+from surefill.data import COMPACT_CELLS, Features, Observations
+from surefill.data.features import FeatureScale
 from surefill.data.splits import split_entries
 from surefill.errors import InputError, invalid_parameter, is_number, is_seed
 from surefill.loop import Outcome, ProgressCallback, Status, run
@@ -108,7 +109,7 @@ class BayesianFactorModel:
         self._validate()
         chosen = self.chosen_for(observations, progress)
         *_, grown = chosen.growth(observations, progress)
-        return chosen.with_dates(grown, observations, progress).with_covariances(observations)
+        return chosen.with_dates(grown, observations, progress).with_unseen(observations).with_covariances(observations)
 
     def chosen_for(self, observations: Observations, progress: ProgressCallback | None = None) -> Self:
         """The same model with the rank that was given, or with one chosen on a tenth of the cells."""
@@ -204,7 +205,7 @@ class BayesianFactorModel:
         with one_blas_thread():
             again = replace(solver, start=solver.reindexed(start.rows, start.cols, start.noise), equal_noise=False)
             outcome = run(again, max_steps=min(GROWTH_SWEEPS, self.max_sweeps), progress=progress)
-        return _completion(observations, solver.mean, outcome).with_covariances(observations)
+        return _completion(observations, solver.mean, outcome).with_unseen(observations).with_covariances(observations)
 
     def _maximise(self, solver: VariationalSolver, progress: ProgressCallback | None) -> Outcome[VariationalState]:
         """A few sweeps from each start, then the better one to its end; on a sample first where cells are many."""
@@ -316,6 +317,8 @@ class VariationalSolver:
             mean = float(obs.unit.to_unit(total / obs.n_draws))
         rows = VariationalRegression.per_row(obs, obs.by_col.ids, mean, obs.unit)
         cols = VariationalRegression.per_col(obs, obs.by_row.ids, mean, obs.unit)
+        rows = rows.with_features(obs.row_features, _scale_of(obs.row_features))
+        cols = cols.with_features(obs.col_features, _scale_of(obs.col_features))
         return cls(obs, rows, cols, mean, rank, tol, random_state)
 
     def init(self) -> VariationalState:
@@ -398,6 +401,10 @@ class VariationalSolver:
     def terminate(self, state: VariationalState) -> Status | None:
         """Converged once a sweep raises the bound by less than ``tol`` per draw."""
         return Status.CONVERGED if state.gain < self.tol * self.observations.n_draws else None
+
+
+def _scale_of(features: Features | None) -> FeatureScale | None:
+    return None if features is None else FeatureScale.of(features)
 
 
 def _relearnt(noise_precision: NoisePrecision, errors: Array) -> NoisePrecision:

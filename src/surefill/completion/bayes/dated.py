@@ -55,6 +55,7 @@ class DatedFactors:
         if observations.times is None:
             return None
         plain = VariationalRegression.per_row(observations, self.cols.ids, mean, unit)
+        plain = plain.with_features(observations.row_features, self.rows.scale)
         cells = DatedCells.of(observations, mean, unit)
         rows = plain.solve_new_groups(self.rows, self.cols, self.noise)
         drift = self.drift

@@ -23,7 +23,8 @@ import numpy as np
 from surefill.arrays import Array, Floats, IntArray, read_only, row_blocks
 from surefill.completion.bayes.noise_precision import NoisePrecision
 from surefill.completion.grouped_regression import merged, reindexed
-from surefill.data import COMPACT_CELLS, Groups, Observations, UnitMap
+from surefill.data import COMPACT_CELLS, Features, Groups, Observations, UnitMap
+from surefill.data.features import FeatureScale
 from surefill.data.groups import compact_positions
 from surefill.errors import InputError
 from surefill.kernels.factor_updates import invert_updates, regressors_of, sum_lines, update_groups
@@ -67,10 +68,12 @@ class FactorPosterior:
 
     which cells were seen says something about a row before any value does (the implicit factors of SVD++ and of
     constrained probabilistic matrix factorisation), and so does how many: implicit_h ~ N(g_0, .), so that m_g has a
-    part sqrt(n_g) g_0. ``mean`` and ``variance`` have a line for each of ``ids`` and a last one for groups without
-    entries, of mean 0: how many entries they will have is not known. ``implicit`` has a line for each h and a last one
-    for those unknown, g_0. ``noise_precision`` is the posterior of the groups' noise precisions s_g: a group that is
-    noisy strays from its m_g in the same measure, since people who use more of a scale do so by taste and by mood.
+    part sqrt(n_g) g_0. Where groups have features f_g, m_g has a part W' f_g more; each line of W, the ``weights``, is
+    normal of precision ``ridge`` L, and ``scale`` standardises features. ``mean`` and ``variance`` have a line for each
+    of ``ids`` and a last one for groups without entries, of mean 0: how many entries they will have is not known.
+    ``implicit`` has a line for each h and a last one for those unknown, g_0. ``noise_precision`` is the posterior of
+    the groups' noise precisions s_g: a group that is noisy strays from its m_g in the same measure, since people who
+    use more of a scale do so by taste and by mood.
     """
 
     ids: IntArray
@@ -80,6 +83,9 @@ class FactorPosterior:
     intercept: Array
     implicit: Floats
     noise_precision: NoisePrecision
+    weights: Array | None = None
+    ridge: float = IMPLICIT_PENALTY
+    scale: FeatureScale | None = None
 
     def __post_init__(self) -> None:
         tables, width = (self.mean, self.variance), self.mean.shape[1]
@@ -100,8 +106,10 @@ class FactorPosterior:
         intercept = np.append(0.0, rng.normal(0, START_SPREAD, rank))
         variance, precision = np.full_like(mean, PRIOR_VARIANCE / 10), START_PRECISION * np.eye(width)
         no_implicit: Floats = np.zeros((n_other + 1, width), dtype)
-        noise_precision = NoisePrecision.unknown(regression.draws + width)
-        return cls(ids, mean, variance, precision, intercept, no_implicit, noise_precision)
+        features, noise_precision = regression.features, NoisePrecision.unknown(regression.draws + width)
+        weights = None if features is None else np.zeros((features.shape[1], width))
+        learnt = precision, intercept, no_implicit, noise_precision, weights
+        return cls(ids, mean, variance, *learnt, scale=regression.feature_scale)
 
     def widened(self, n_new: int, rng: np.random.Generator) -> Self:
         """The same with ``n_new`` small random factors more, as :meth:`start` has them."""
@@ -118,6 +126,7 @@ class FactorPosterior:
             intercept=np.append(self.intercept, rng.normal(0, START_SPREAD, n_new)),
             implicit=np.hstack([self.implicit, np.zeros((len(self.implicit), n_new), mean.dtype)]),
             noise_precision=self.noise_precision.with_more(n_new),
+            weights=None if self.weights is None else np.hstack([self.weights, np.zeros((len(self.weights), n_new))]),
         )
 
     def merged(self, new: Self) -> Self:
@@ -142,6 +151,23 @@ class FactorPosterior:
             variance=variance,
             noise_precision=self.noise_precision.with_means(s, np.append(draws + mean.shape[1], 0.0)),
         )
+
+    def with_unseen(self, features: Features | None) -> Self:
+        """This posterior and the groups without entries whose features are known: of mean W' f_g, else as the prior."""
+        if features is None or self.scale is None or self.weights is None:
+            return self
+        known = np.flatnonzero(~np.isnan(features.table).all(axis=1))
+        unseen = np.setdiff1d(known, self.ids)
+        mean = self.scale.standardised(features)[unseen] @ self.weights
+        size = len(unseen) + 1
+        new = replace(
+            self,
+            ids=unseen,
+            mean=np.vstack([mean, self.mean[-1:]]).astype(self.mean.dtype),
+            variance=np.repeat(self.variance[-1:], size, axis=0),
+            noise_precision=replace(self.noise_precision, draws=np.zeros(size), errors=np.zeros(size)),
+        )
+        return self.merged(new)
 
     def with_implicit_reindexed(self, ids: IntArray, new_ids: IntArray) -> Self:
         """The implicit factors of ``ids`` put in the order of ``new_ids``, g_0 for those unknown."""
@@ -180,6 +206,15 @@ class VariationalRegression:
     scatter: Floats
     shift: float
     scale: float
+    features: Floats | None = None
+    feature_scale: FeatureScale | None = None
+
+    def with_features(self, features: Features | None, scale: FeatureScale | None) -> Self:
+        """The same with the features of the groups, standardised by ``scale``; without either, as it is."""
+        if features is None or scale is None:
+            return self
+        table: Floats = scale.standardised(features)[self.groups.ids].astype(self.dtype)
+        return replace(self, features=table, feature_scale=scale)
 
     @classmethod
     def per_row(cls, observations: Observations, col_ids: IntArray, mean: float, unit: UnitMap) -> Self:
@@ -225,8 +260,8 @@ class VariationalRegression:
         entries = self.values, self.counts, self.scatter, self.shift, self.scale, self._regressors(fixed)
         noises = noise, LEAST_NOISE[self.dtype]
         self._over(update_groups, *entries, noise_precision.mean, P, pull, *noises, mean, variance, errors)
-        learnt = prior.precision, prior.intercept, prior.implicit
-        posterior = FactorPosterior(self.groups.ids, mean, variance, *learnt, noise_precision)
+        ids = self.groups.ids
+        posterior = replace(prior, ids=ids, mean=mean, variance=variance, noise_precision=noise_precision)
         return PosteriorUpdate(posterior, errors, self._bound(posterior, prior_means) + noise_precision.bound)
 
     def solve_new_groups(self, prior: FactorPosterior, fixed: FactorPosterior, noise: float) -> FactorPosterior:
@@ -274,7 +309,10 @@ class VariationalRegression:
 
     def prior_means(self, prior: FactorPosterior) -> Floats:
         """m_g of each group."""
-        return prior.intercept.astype(self.dtype) + self._implicit_means(prior.implicit)
+        means = prior.intercept.astype(self.dtype) + self._implicit_means(prior.implicit)
+        if self.features is None or prior.weights is None:
+            return means
+        return np.asarray(means + self.features @ prior.weights.astype(self.dtype))
 
     def _implicit_means(self, implicit: Floats) -> Floats:
         """sum of implicit_h over the h that a group was seen at / sqrt(n_g)."""
@@ -285,6 +323,7 @@ class VariationalRegression:
     ) -> tuple[FactorPosterior, Floats]:
         """``posterior`` with better prior means, its m_g, and the best precision; ``across`` regresses the others."""
         refitted, prior_means = self._fitted_prior_means(posterior, prior_means, across)
+        refitted = _with_best_ridge(refitted)
         covariance = self._scatter(refitted, prior_means) / (len(self.groups) + 1)
         return replace(refitted, precision=np.asarray(np.linalg.inv(covariance), dtype=np.float64)), prior_means
 
@@ -301,6 +340,8 @@ class VariationalRegression:
         """The factors' part of the lower bound on the evidence, less a constant."""
         log_det = np.linalg.slogdet(posterior.precision)[1]
         fit = (len(self.groups) + 1) * log_det - np.sum(posterior.precision * self._scatter(posterior, prior_means))
+        if posterior.weights is not None:
+            fit += (posterior.weights.size + 1) * np.log(posterior.ridge) - posterior.ridge / IMPLICIT_PENALTY
         return float(fit + np.log(posterior.variance[:-1]).sum(dtype=np.float64)) / 2
 
     def _scatter(self, posterior: FactorPosterior, prior_means: Floats) -> Array:
@@ -312,6 +353,8 @@ class VariationalRegression:
         own = np.diag(s @ posterior.variance[:-1] + PRIOR_VARIANCE)
         common, a = posterior.implicit[-1], posterior.intercept
         of_prior = _squared(posterior.implicit[:-1], common) + _squared(common[None]) + np.outer(a, a)
+        if posterior.weights is not None:
+            own += posterior.ridge * posterior.weights.T @ posterior.weights
         return own + IMPLICIT_PENALTY * of_prior + _squared(posterior.mean[:-1], prior_means, s)
 
     def _fitted_prior_means(
@@ -322,14 +365,20 @@ class VariationalRegression:
         From the implicit factors as they were; gives the new prior and its m_g.
         """
         x, by_size = posterior.mean[:-1], np.column_stack([np.ones_like(self._root_sizes), self._root_sizes])
-        of_size = by_size @ np.stack([posterior.intercept, posterior.implicit[-1]]).astype(self.dtype)
+        before, penalty = [posterior.intercept, posterior.implicit[-1]], [IMPLICIT_PENALTY] * 2
+        if self.features is not None and posterior.weights is not None:
+            by_size = np.column_stack([by_size, self.features])
+            before, penalty = [*before, *posterior.weights], [*penalty, *[posterior.ridge] * len(posterior.weights)]
+        of_size = by_size @ np.stack(before).astype(self.dtype)
         d, m = posterior.implicit - posterior.implicit[-1], prior_means - of_size
         s = posterior.noise_precision.mean[:-1, None].astype(self.dtype)
-        gram = _products(s * by_size, by_size) + IMPLICIT_PENALTY * np.eye(2)
+        gram = _products(s * by_size, by_size) + np.diag(penalty)
         learnt = np.linalg.solve(gram, _products(s * by_size, x - m))
         of_size = by_size @ learnt.astype(self.dtype)
         d, m = self._fitted_implicit(x - of_size, s, d, m, across)
-        return replace(posterior, intercept=learnt[0], implicit=d + learnt[1].astype(self.dtype)), m + of_size
+        weights = None if posterior.weights is None else learnt[2:].astype(np.float64)
+        implicit = d + learnt[1].astype(self.dtype)
+        return replace(posterior, intercept=learnt[0], implicit=implicit, weights=weights), m + of_size
 
     def _fitted_implicit(
         self, target: Floats, s: Floats, implicit: Floats, m: Floats, across: VariationalRegression
@@ -352,6 +401,15 @@ class VariationalRegression:
     @cached_property
     def _root_sizes(self) -> Floats:
         return np.sqrt(self.groups.sizes, dtype=self.dtype)[:, None]
+
+
+def _with_best_ridge(posterior: FactorPosterior) -> FactorPosterior:
+    """The precision of the features' weights that raises the bound most, learnt from them and one pseudo-weight."""
+    W = posterior.weights
+    if W is None:
+        return posterior
+    size = float(np.sum(posterior.precision * (W.T @ W)))
+    return replace(posterior, ridge=(W.size + 1) / (size + 1 / IMPLICIT_PENALTY))
 
 
 def _one_kind(array: Any, dtype: type) -> Any:
