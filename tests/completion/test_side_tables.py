@@ -85,7 +85,7 @@ def test_useless_features_do_little_harm(truth):
 
 
 def test_new_rows_are_folded_in_by_features_alone(truth, fitted):
-    observations, matrix, features = truth
+    _, matrix, features = truth
     cold = np.arange(M - COLD, M)
     one_cell = Observations([0], [0], [matrix[cold[0], 0]], (COLD, N), (-4, 4))
     new = join_features(one_cell, 0, np.arange(COLD), Features(features.names, features.table[cold]))
