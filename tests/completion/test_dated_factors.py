@@ -66,7 +66,7 @@ def test_known_dates_lower_the_error_where_rows_drift(split, fitted):
 def test_the_right_size_of_drift_is_learnt_and_none_where_there_is_none(split):
     assert BayesianFactorModel(rank=3).chosen_for(split[0]).drift > 0
     calm = drifting(drift=0.0)
-    assert BayesianFactorModel(rank=3).chosen_for(calm).drift <= 1 / 60
+    assert BayesianFactorModel(rank=3).chosen_for(calm).drift <= 1 / 64
 
 
 def test_without_a_date_values_are_those_of_the_model_without_dates(split, fitted):

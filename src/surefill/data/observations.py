@@ -275,6 +275,8 @@ class Observations:
         >>> seen.select([1]).times
         array([8.8125095e+08])
         """
+        if times is None and self.times is None:
+            return self
         same = copy.copy(self)
         object.__setattr__(same, "times", None if times is None else read_only(as_times(times, len(self))))
         return same

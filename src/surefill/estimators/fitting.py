@@ -122,7 +122,7 @@ class Fitting:
             trial = self._try(cross_fit, tolerance)
         with self._timed("fit"):
             with part(self.progress, "fit"):
-                completion = cross_fit.whole()
+                completion = with_dates(algorithm, cross_fit.whole(), train, self.progress)
             measure = self.confidences[0] if trial is None else trial.confidence
             with part(self.progress, "support"):
                 confidence, certificate = measure.fit(train, completion, self.progress)
@@ -352,6 +352,20 @@ def chosen_for(
     choose = getattr(algorithm, "chosen_for", None)
     chosen: CompletionAlgorithm = algorithm if choose is None else choose(observations, progress)
     return chosen
+
+
+def with_dates(
+    algorithm: CompletionAlgorithm,
+    completion: Completion,
+    observations: Observations,
+    progress: ProgressCallback | None,
+) -> Completion:
+    """``completion`` of these observations, with values at given times too where the algorithm knows how."""
+    add = getattr(algorithm, "with_dates", None)
+    if add is None or observations.times is None:
+        return completion
+    dated: Completion = add(completion, observations, progress)
+    return dated
 
 
 def choose_confidence(given: object, shape: tuple[int, int], random_state: int) -> tuple[ConfidenceAlgorithm, ...]:
