@@ -8,6 +8,7 @@ and its error on the held-out cells.
     python benchmarks/scale.py                        # 1e6 and 1e7, and the machine's limits
     python benchmarks/scale.py --sizes 1e6 1e7 1e8
     python benchmarks/scale.py --peers cmfrec lenskit --python build/peers/bin/python
+    python benchmarks/scale.py --end-to-end           # surefill complete, from parquet to the ten best of each row
 
 Peers run in an environment of their own, given by ``--python``: pip install cmfrec, lenskit. Their settings are those
 that did best on a million ratings, ALS with 10 iterations.
@@ -21,6 +22,7 @@ import os
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -171,7 +173,49 @@ def fit_lenskit(folder, rank):
     report("LensKit BiasedMF", folder, started, predict)
 
 
-FITS = {"surefill": fit_surefill, "cmfrec": fit_cmfrec, "lenskit": fit_lenskit}
+def complete(folder, rank):
+    """``surefill complete`` on all cores, from a file to the ten best of each row; stages with seconds and memory."""
+    from surefill.jobs import WriteOptions, complete_file
+    from surefill.waiting import Waiting
+
+    stages, peak_again = {}, Path("/proc/self/clear_refs")
+
+    class Stages(Waiting):
+        @contextmanager
+        def part(self, name):
+            peak_again.write_text("5")
+            cpu, wall = time.process_time(), time.perf_counter()
+            with super().part(name):
+                yield
+            stages[name] = time.process_time() - cpu, time.perf_counter() - wall, peak_memory()
+            print(
+                f"{name:<16}{stages[name][0]:9.1f} CPU s {stages[name][1]:9.1f} s {stages[name][2]:8.0f} MB", flush=True
+            )
+
+    warm_up()
+    imported, cpu, wall = peak_memory(), time.process_time(), time.perf_counter()
+    ten_best = WriteOptions(top_n=10)
+    file, output = Path(folder) / "train.parquet", f"{folder}/filled/"
+    done = complete_file(file, output, write=ten_best, confirm=lambda _: True, progress=Stages())
+    figures = {"cpu": time.process_time() - cpu, "wall": time.perf_counter() - wall, "imported_mb": imported}
+    figures |= {"mb": max(peak for *_, peak in stages.values()), "promised": done.promised, "lines": done.lines}
+    print(json.dumps({"name": "surefill complete", "kept": done.kept_share, "cells": done.observed_cells} | figures))
+
+
+def run_end_to_end(n_cells):
+    """The whole command in a process of its own, on all cores."""
+    import pyarrow
+    from pyarrow import parquet
+
+    folder = table_of(n_cells)
+    if not (folder / "train.parquet").exists():
+        columns = dict(zip(("user", "item", "rating"), load(folder, "train"), strict=True))
+        parquet.write_table(pyarrow.table(columns), folder / "train.parquet")
+        del columns
+    return subprocess.run([sys.executable, __file__, "fit", "complete", str(folder)], check=True)
+
+
+FITS = {"complete": complete, "surefill": fit_surefill, "cmfrec": fit_cmfrec, "lenskit": fit_lenskit}
 
 
 def run_fit(name, n_cells, rank, python):
@@ -197,15 +241,19 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("fit", nargs="*", help=argparse.SUPPRESS)
     parser.add_argument("--sizes", nargs="+", type=lambda x: int(float(x)), default=[10**6, 10**7])
-    parser.add_argument("--peers", nargs="*", default=[], choices=[name for name in FITS if name != "surefill"])
+    parser.add_argument("--peers", nargs="*", default=[], choices=["cmfrec", "lenskit"])
     parser.add_argument("--python", default=sys.executable, help="the interpreter of the peers' environment")
     parser.add_argument("--rank", type=int, default=RANK)
+    parser.add_argument("--end-to-end", action="store_true", help="surefill complete instead of the fit alone")
     given = parser.parse_args()
     if given.fit:
         _, name, folder = given.fit
         FITS[name](folder, given.rank)
         return
     for n_cells in given.sizes:
+        if given.end_to_end:
+            run_end_to_end(n_cells)
+            continue
         show(run_fit("surefill", n_cells, given.rank, sys.executable), n_cells)
         for peer in given.peers:
             show(run_fit(peer, n_cells, given.rank, given.python), n_cells)
