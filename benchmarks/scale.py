@@ -187,10 +187,8 @@ def complete(folder, rank):
             cpu, wall = time.process_time(), time.perf_counter()
             with super().part(name):
                 yield
-            stages[name] = time.process_time() - cpu, time.perf_counter() - wall, peak_memory()
-            print(
-                f"{name:<16}{stages[name][0]:9.1f} CPU s {stages[name][1]:9.1f} s {stages[name][2]:8.0f} MB", flush=True
-            )
+            cpu, wall, stages[name] = time.process_time() - cpu, time.perf_counter() - wall, peak_memory()
+            print(f"{name:<16}{cpu:9.1f} CPU s {wall:9.1f} s {stages[name]:8.0f} MB", flush=True)
 
     warm_up()
     imported, cpu, wall = peak_memory(), time.process_time(), time.perf_counter()
@@ -198,7 +196,7 @@ def complete(folder, rank):
     file, output = Path(folder) / "train.parquet", f"{folder}/filled/"
     done = complete_file(file, output, write=ten_best, confirm=lambda _: True, progress=Stages())
     figures = {"cpu": time.process_time() - cpu, "wall": time.perf_counter() - wall, "imported_mb": imported}
-    figures |= {"mb": max(peak for *_, peak in stages.values()), "promised": done.promised, "lines": done.lines}
+    figures |= {"mb": max(stages.values()), "promised": done.promised, "lines": done.lines}
     print(json.dumps({"name": "surefill complete", "kept": done.kept_share, "cells": done.observed_cells} | figures))
 
 

@@ -23,8 +23,8 @@ CREDIBILITIES = (*(2.0**power for power in range(15)), 1e9)
 LARGEST_RATIO, LARGEST_TILT = 5.0, 1.0
 """Losses over their expectation are clipped at the first when slopes are learnt, exponents at the second."""
 
-ENOUGH_TO_CHOOSE = 500_000
-"""Entries, at least half of which choose how many draws a prior counts for: it comes in steps of two."""
+ENOUGH_TO_CHOOSE = 100_000
+"""Entries that choose how many draws a prior counts for, out of more: it comes in steps of two."""
 
 TINY, ROUNDING = 1e-300, 1e-12
 """The first keeps divisions by empty sums finite, the second tells a spread of exactly 0 from rounding."""
