@@ -204,7 +204,9 @@ def test_repeated_lines_are_counted(run, ratings, tmp_path, capsys):
     cells = {line.rsplit(",", 1)[0]: line for line in lines}
     twice.write_text("\n".join([header, *cells.values(), *list(cells.values())[:7]]) + "\n")
     assert run("complete", twice, "-o", tmp_path / "o.csv", "--confidence", "posterior") == 0
-    assert f"Read {len(cells)} observed cells in {len(cells) + 7} lines of 30 rows" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert f"Read {len(cells)} observed cells in {len(cells) + 7} lines of 30 rows" in said
+    assert "\nCompleted by Bayesian factors of rank 10.\n" in said
 
 
 @pytest.mark.parametrize("name", ["filled.csv", "filled.xlsx", "filled.parquet", "filled/"])

@@ -202,7 +202,12 @@ def describe(done: CompletedFile) -> str:
     if done.cells_with_differing_repeats:
         count = done.cells_with_differing_repeats
         lines.append(f"{count:,} cells were seen more than once with different values; their means were used.")
-    lines += [done.selection, f"Confidence ({done.confidence_standing}): {done.certificate}", _filled(done)]
+    lines += [
+        f"Completed by {done.completed_by}.",
+        done.selection,
+        f"Confidence ({done.confidence_standing}): {done.certificate}",
+        _filled(done),
+    ]
     if done.promised:
         lines.append(f"Guarantee: {done.guarantee} {done.holds_over} {done.not_promised}")
     lines.append(_written(done))

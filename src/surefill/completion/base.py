@@ -113,6 +113,25 @@ class OptimalityGap:
         )
 
 
+def completion_words(completion: object) -> str:
+    """What a completion is, with what was chosen for it: "Bayesian factors of rank 20".
+
+    Examples
+    --------
+    >>> import surefill as sf
+    >>> seen = sf.datasets.make_low_rank((30, 20), rank=2, n_draws=400, noise=0.1, random_state=0).observations
+    >>> completion_words(sf.completion.BayesianFactorModel().fit(seen))
+    'Bayesian factors of rank 10'
+    >>> completion_words(sf.completion.SoftImpute(penalty=1.0).fit(seen))
+    'low-rank matrix of rank 3, penalty 1'
+    """
+    kind, rank, chosen = (getattr(completion, name, None) for name in ("kind", "rank", "chosen"))
+    words = [str(kind or type(completion).__name__) + ("" if rank is None else f" of rank {rank}")]
+    if isinstance(chosen, dict):
+        words += [f"{name} {value:.4g}" for name, value in chosen.items() if name != "rank"]
+    return ", ".join(words)
+
+
 def completion_card(completion: object, shape: tuple[int, int]) -> str:
     """A completion as notebooks show it: size, how it was found, and that its values alone promise nothing."""
     facts: dict[str, object] = {"rows": shape[0], "columns": shape[1]}

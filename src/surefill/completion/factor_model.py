@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 
@@ -175,6 +175,8 @@ class FactorCompletion(StoredProduct, FactoredCompletion):
     >>> type(completion).__name__, completion.dense().shape
     ('FactorCompletion', (30, 20))
     """
+
+    kind: ClassVar[str] = "factors by alternating least squares"
 
     unit: UnitMap
     mean: float

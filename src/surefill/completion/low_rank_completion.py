@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,6 +47,8 @@ class LowRankCompletion(StoredProduct):
     >>> type(completion).__name__, completion.penalty
     ('LowRankCompletion', 1.0)
     """
+
+    kind: ClassVar[str] = "low-rank matrix"
 
     bounds: tuple[float, float]
     offset: float

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from surefill.arrays import Array, IntArray
 from surefill.completion import BayesianFactorCompletion, Completion, extend_completion
+from surefill.completion.base import completion_words
 from surefill.confidence import Certificate, ExtendableConfidence, ExtendedConfidence, PosteriorConfidence
 from surefill.data import BoundsSource, Observations
 from surefill.errors import invalid_parameter, is_number
@@ -397,6 +398,11 @@ class PartialCompletion:
         return replace(self, completion=completion, confidence=ExtendedConfidence.of(self.confidence, shape))
 
     @property
+    def completed_by(self) -> str:
+        """What gave the values, with what was chosen for it, such as "Bayesian factors of rank 20"."""
+        return completion_words(self.completion)
+
+    @property
     def _filled_fact(self) -> dict[str, str]:
         """The share of the missing cells that is filled, where the promise is about these."""
         share, missing = self.selection.filled_share, self.selection.n_missing
@@ -410,6 +416,7 @@ class PartialCompletion:
         facts = {
             "kept": f"{self.kept_share(HTML_SAMPLE):.1%} of all {m:,} x {n:,} cells",
             **self._filled_fact,
+            "completed by": self.completed_by,
             "on cells left out": selection.sentence,
             "confidence": self.certificate.sentence,
             "holds over": self.guarantee.holds_over,

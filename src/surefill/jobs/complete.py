@@ -52,6 +52,7 @@ class CompletedFile:
     held_out_entries : how many calibration cells there were.
     limited_by : what keeps the kept set from being larger: "tolerance", "support" or "calibration".
     shortfall : the figures of :class:`surefill.guarantee.Shortfall` where nothing is kept; else None.
+    completed_by : what gave the values, with what was chosen for it, such as "Bayesian factors of rank 20".
     selection, certificate, guarantee, holds_over, not_promised : the sentences of the result.
     seconds : spent in each stage of the fit.
     lines : written to ``output``.
@@ -93,6 +94,7 @@ class CompletedFile:
     held_out_entries: int
     limited_by: str
     shortfall: dict[str, Any] | None
+    completed_by: str
     selection: str
     confidence_standing: str
     certificate: str
@@ -261,6 +263,7 @@ def _summary(result: PartialCompletion, observations: Observations, table: Writt
         held_out_entries=result.selection.n_held_out,
         limited_by=result.selection.limited_by.name.lower(),
         shortfall=None if result.selection.shortfall is None else _plain(result.selection.shortfall),
+        completed_by=result.completed_by,
         selection=result.selection.sentence,
         confidence_standing=result.certificate.standing,
         certificate=result.certificate.sentence,

@@ -72,6 +72,7 @@ class ReportContents:
     aim : which cells the promise is about: "unobserved" are those that are filled.
     outcomes : what other tolerances would keep, in rising order of the tolerance, and the one asked for.
     overall_error : mean loss of all calibration cells, kept or not.
+    completed_by : what gave the values, such as "Bayesian factors of rank 20".
     deciles : predicted risk and seen error of the calibration cells.
     parameters : how the completer was asked, as Python.
     """
@@ -84,6 +85,7 @@ class ReportContents:
     aim: Aim
     guarantee: Guarantee
     certificate: Certificate
+    completed_by: str
     outcomes: tuple[ToleranceOutcome, ...]
     asked: int
     overall_error: float
@@ -151,6 +153,7 @@ def gather(completer: PartialCompleter) -> ReportContents:
         aim=result.weights.aim,
         guarantee=result.guarantee,
         certificate=result.certificate,
+        completed_by=result.completed_by,
         outcomes=outcomes,
         asked=selections.index(result.selection),
         overall_error=calibration.mean_loss(everything),

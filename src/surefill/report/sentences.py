@@ -241,5 +241,6 @@ def promise_terms(contents: ReportContents) -> dict[str, str]:
         "Where it holds": guarantee.holds_over,
         "Not promised": guarantee.not_promised,
         "What was found": contents.selection.sentence,
+        "Completed by": f"{contents.completed_by}.",
         f"Confidence: {certificate.standing}": certificate.sentence,
     }

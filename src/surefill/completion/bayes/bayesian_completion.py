@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -91,6 +91,8 @@ class BayesianFactorCompletion(FactoredCompletion):
     >>> bool((completion.variance([0, 1], [2, 3]) > 0).all())
     True
     """
+
+    kind: ClassVar[str] = "Bayesian factors"
 
     shape: tuple[int, int]
     unit: UnitMap
