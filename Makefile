@@ -27,8 +27,8 @@ test-validity: setup  ## how often promises are broken: on known truths, by chan
 test-processors: setup  ## the numerical tests under other kernels, threads and perturbed draws: some minutes for each of a dozen settings
 	$(BIN)/python tests/processors.py
 
-test-browser: setup browser  ## the report in a real browser; installs Debian's chromium where it is missing
-	$(BIN)/python -m pytest -q tests/report/test_browser.py
+test-browser: setup browser  ## the report and the service's page in a real browser; installs Debian's chromium where it is missing
+	$(BIN)/python -m pytest -q tests/report/test_browser.py tests/service/test_page_browser.py
 
 test-serve: setup $(SERVE)/.ready  ## the service: 100 kills under load, both databases, thousands of generated requests; about half an hour
 	$(BIN)/python -m pytest -q tests/service --kills 100

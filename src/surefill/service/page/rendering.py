@@ -23,7 +23,7 @@ HEADERS = {"Content-Security-Policy": POLICY, "Referrer-Policy": "same-origin"}
 
 HTMX = {
     "allowEval": False, "allowScriptTags": False, "includeIndicatorStyles": False, "selfRequestsOnly": True,
-    "historyCacheSize": 0, "refreshOnHistoryMiss": True, "timeout": 90_000,
+    "disableInheritance": True, "historyCacheSize": 0, "refreshOnHistoryMiss": True, "timeout": 90_000,
 }  # fmt: skip
 """How htmx is told to behave: it runs no code from attributes or answers, and keeps no copy of what was shown."""
 

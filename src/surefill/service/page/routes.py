@@ -15,12 +15,11 @@ from surefill.service.api.found import LabelQuery, TheDataSet, TheService, TheTh
 from surefill.service.api.schemas import ModelInUse
 from surefill.service.api.suggestions import StrategyName
 from surefill.service.data_set import DataSet
-from surefill.service.page import actions
+from surefill.service.page import actions, words
 from surefill.service.page.activity import watching
 from surefill.service.page.rendering import STATIC, render
 from surefill.service.page.rows import RowView, all_rows, find_rows, view_row
 from surefill.service.page.sessions import COOKIE, SESSION_SECONDS, SessionCookie, Sessions, page_requires, sign_in
-from surefill.service.page.words import bars
 from surefill.service.refit import report_name
 from surefill.service.service import Service
 
@@ -175,7 +174,8 @@ async def _listed(request: Request, service: Service, threads: TheThreads) -> di
         model = data_set.in_use.model
         series = request.app.state.activity.series(data_set.record.id)
         kept = None if model is None else model.record.kept_share
-        lines.append({"status": status, "rate": series.rate, "kept_share": kept})
+        latest = (await jobs_api.jobs(service, threads, data_set, 1, None)).items
+        lines.append({"status": status, "rate": series.rate, "kept_share": kept, "job": words.job_state(latest)})
     problem = await threads.run(service.problem)
     return {"lines": lines, "problem": problem, "pending": service.writer.pending}
 
@@ -219,7 +219,7 @@ def _row_context(found: tuple[RowView, ModelInUse | None] | None) -> dict[str, A
     if found is None:
         return {"view": None, "row_model": None, "kept_bars": [], "refused_bars": []}
     view, model = found
-    every = bars((each.low, each.value, each.high) for each in (*view.kept, *view.refused))
+    every = words.bars((each.low, each.value, each.high) for each in (*view.kept, *view.refused))
     return {
         "view": view, "row_model": model, "kept_bars": every[: len(view.kept)], "refused_bars": every[len(view.kept) :],
     }  # fmt: skip

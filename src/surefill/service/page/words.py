@@ -66,6 +66,16 @@ def promise_state(model: ModelInUse | None) -> str:
     return "✓ promised" if model.promised else "✗ nothing promised"
 
 
+def job_state(latest: list[JobDescription]) -> str:
+    """What the latest job of a data set, if there is one, means for it.
+
+    >>> job_state([])
+    'none yet'
+    """
+    told = {"queued": "○ waits to be fitted", "running": "◐ is being fitted", "failed": "✗ the last fit failed"}
+    return told.get(latest[0].state, "✓ fitted") if latest else "none yet"
+
+
 def job_took(job: JobDescription) -> str:
     """How long a job took, or has run."""
     if job.started is None:
