@@ -653,5 +653,8 @@ def test_many_cells_are_fitted_in_single_precision_as_well_as_in_double(monkeypa
     np.testing.assert_allclose(single.dense(), double.dense(), atol=1e-3)
     pairs = np.arange(200), np.arange(200)
     np.testing.assert_allclose(single.variance(*pairs), double.variance(*pairs), rtol=1e-2)
+    grid = np.ix_(range(9), range(200))
+    np.testing.assert_allclose(single.variance(*grid), double.variance(*grid), rtol=1e-2)
+    assert single.row_covariances.matrices.dtype == np.float32
     folded = single.fold_in(sim.observations.select(sim.observations.rows < 9))
     np.testing.assert_allclose(folded.block(range(9), range(200)), single.block(range(9), range(200)), atol=0.02)

@@ -253,20 +253,23 @@ def invert_updates(
     regressors: Floats,
     noise_precision: Array,
     prior: Array,
-    inverse: Array,
+    inverse: Floats,
 ) -> None:
     """Write (A + E + P)^-1 / s_g of the groups first <= g < last into ``inverse``; values matter not."""
     k, stride = prior.shape[0], regressors.shape[1]
     width = (k + LANES) // LANES * LANES
     gathered, gram, spread = np.empty(CHUNK * stride, regressors.dtype), np.empty((width, width)), np.empty(k)
-    system, nothing, zero = np.empty((k + 1, k)), np.zeros(k, regressors.dtype), regressors.dtype.type(0)
+    system, column = np.empty((k + 1, k)), np.empty(k)
+    nothing, zero = np.zeros(k, regressors.dtype), regressors.dtype.type(0)
     for g in range(first, last):
         _moments(starts[g], starts[g + 1], other, values, counts, zero, zero, regressors, gathered, gram, spread)
         _normal_equations(gram, spread, prior, nothing, system)
         cholesky(system[:k])
-        inverse[g] = np.eye(k) / noise_precision[g]
         for a in range(k):
-            substitute(system[:k], inverse[g, a])
+            column[:] = 0.0
+            column[a] = 1 / noise_precision[g]
+            substitute(system[:k], column)
+            inverse[g, a] = column
 
 
 def invert_updates_reference(
@@ -279,7 +282,7 @@ def invert_updates_reference(
     regressors: Floats,
     noise_precision: Array,
     prior: Array,
-    inverse: Array,
+    inverse: Floats,
 ) -> None:
     """The readable twin of :func:`invert_updates`."""
     c = np.broadcast_to(counts, len(other))

@@ -275,13 +275,14 @@ class VariationalRegression:
             noise_precision = noise_precision.updated(update.errors / noise + strayed)
         return self.solve(prior, prior_means, fixed, noise, noise_precision).posterior
 
-    def covariances(self, prior: FactorPosterior, fixed: FactorPosterior, noise: float) -> Array:
+    def covariances(self, prior: FactorPosterior, fixed: FactorPosterior, noise: float) -> Floats:
         """s2 (F + E + s2 L)^-1 / s_g of each group, and last the prior's L^-1."""
         s, P = reindexed(prior.ids, prior.noise_precision.mean, self.groups.ids), noise * prior.precision
-        inverse = np.empty((len(self.groups) + 1, *P.shape))
+        inverse: Floats = np.empty((len(self.groups) + 1, *P.shape), self.dtype)
         self._over(invert_updates, self.values, self.counts, self._regressors(fixed), s, P, inverse)
         inverse[-1] = np.linalg.inv(P)
-        return np.multiply(inverse, noise, out=inverse)
+        inverse *= self.dtype(noise)
+        return inverse
 
     def _over(self, kernel: Callable[..., None], *arrays: Any) -> None:
         """Run ``kernel(first, last, starts, other, *arrays)`` over all groups, on all cores."""
