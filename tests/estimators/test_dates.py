@@ -113,3 +113,23 @@ def test_the_command_line_takes_times(lines, tmp_path):
     assert said["dated_error"] < 0.7 * said["error"]
     refused = CliRunner().invoke(commands, ["predict", str(model), str(file), "--time", "when", "--level", "0.9"])
     assert "not both" in str(refused.exception)
+
+
+def test_the_command_line_takes_side_tables(lines, tmp_path):
+    file, films = tmp_path / "ratings.csv", tmp_path / "films.csv"
+    lines.drop(columns="when").to_csv(file, index=False)
+    kinds = pd.DataFrame(
+        {"item": [*range(40), 77], "year": range(1960, 2001), "kind": ["a", "b", ""] * 13 + ["a", "b"]}
+    )
+    kinds.to_csv(films, index=False)
+    seen = sf.read_observations(file, col_features=films)
+    assert seen.col_labels[-1] == 77
+    assert seen.col_features.names == ("year", "kind=", "kind=a", "kind=b")
+    kinds.to_parquet(tmp_path / "films.parquet")
+    again = sf.read_observations(file, col_features=tmp_path / "films.parquet")
+    np.testing.assert_array_equal(again.col_features.table, seen.col_features.table)
+    words = ["complete", file, "-o", tmp_path / "filled.csv", "--col-features", films, "--confidence", "posterior"]
+    done = CliRunner().invoke(commands, [str(word) for word in words])
+    assert done.exit_code == 0, done.output
+    with pytest.raises(InputError, match="does not exist"):
+        sf.read_observations(file, row_features=tmp_path / "no.csv")

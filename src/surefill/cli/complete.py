@@ -88,7 +88,7 @@ MANY_CELLS = 10**7
 )
 @promise_options("Largest mean squared error, or mean of another --loss, on the filled cells, in the data's own units.")
 @aim_options()
-@reading_options(time="What --save writes then also predicts values at given times.")
+@reading_options(time="What --save writes then also predicts values at given times.", features=True)
 @section(
     "How it is computed",
     click.option(
@@ -136,6 +136,7 @@ def complete(
       surefill complete grades.xlsx -o filled.csv --wide --sheet 2026
       surefill complete ratings.csv -o filled.csv --tolerance 0.5 --bounds 1 5 --report report.html
       surefill complete ratings.csv -o filled.csv --sensitivity 1.5
+      surefill complete ratings.csv -o filled.csv --col-features films.csv
       surefill complete ratings.csv -o filled.csv --json | jq .filled_cells
 
     \b

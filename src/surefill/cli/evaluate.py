@@ -43,7 +43,7 @@ from surefill.registry import AUTO, CONFIDENCES
 @click.option("--fold", "only", type=int, multiple=True, help="Hold out only this fold; may be given repeatedly.")
 @click.option("-o", "--output", type=PATH, help="Draw risk-coverage curves here: .png, .svg or .pdf.")
 @promise_options("Mean squared error, or mean of another --loss, to promise, in the data's own units.")
-@reading_options(time="The error of values predicted at these times is then told as well.")
+@reading_options(time="The error of values predicted at these times is then told as well.", features=True)
 @click.option(
     "--confidence",
     type=click.Choice([AUTO, *CONFIDENCES]),

@@ -57,11 +57,13 @@ def reading_options(
     tables: bool = True,
     wide: bool = True,
     time: str | None = None,
+    features: bool = False,
 ) -> Callable[[Command], Command]:
     """How to read a file of observations; ``bounds`` says what is taken where none are given.
 
     ``tables`` are wide files and sheets, which only a command that reads its file whole can take; not ``wide`` ones
-    where lines are pairs. ``time`` says what a column of times is for, where one can be given.
+    where lines are pairs. ``time`` says what a column of times is for, where one can be given, and ``features`` whether
+    side tables can.
     """
     return section(
         "How FILE is read",
@@ -92,6 +94,7 @@ def reading_options(
             help="Decimal sign of values. [default: a point, or a comma where values show it]",
         ),
         *(_table_options()[not wide :] if tables else ()),
+        *(_side_tables() if features else ()),
         click.option(
             "--limit",
             metavar="NAME=NUMBER",
@@ -124,6 +127,16 @@ def _use_limits(context: click.Context, _: click.Parameter, given: tuple[str, ..
         context.with_resource(using_limits(**changed))
 
 
+def _side_tables() -> tuple[Callable[[Command], Command], ...]:
+    about = "its label, in the column called as in FILE or else the first, and numbers or kinds."
+    return (
+        click.option(
+            "--row-features", type=PATH, help=f"A side table (csv, parquet) with a line for each row: {about}"
+        ),
+        click.option("--col-features", type=PATH, help="The same for columns."),
+    )
+
+
 def _table_options() -> tuple[Callable[[Command], Command], ...]:
     return (
         click.option(
@@ -141,6 +154,7 @@ def as_read_options(options: Mapping[str, Any]) -> ReadOptions:
     from surefill.io import ReadOptions
 
     names = ("row", "col", "value", "header", "bounds", "wide", "skip_missing", "decimal", "sheet", "time")
+    names += ("row_features", "col_features")
     named = {name: options[name] for name in names if name in options}
     return ReadOptions(**named, delimiter=typed_delimiter(options))
 

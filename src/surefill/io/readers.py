@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -36,6 +36,7 @@ from surefill.io.parquet import (
     parquet_names,
     read_parquet,
 )
+from surefill.io.side_tables import with_side_files
 from surefill.io.wide import read_wide_parquet, read_wide_text
 from surefill.kernels.decimal_spans import MISSING
 
@@ -69,6 +70,8 @@ def read_observations(
     decimal: str | None = None,
     sheet: str | None = None,
     time: Column = None,
+    row_features: str | os.PathLike[str] | None = None,
+    col_features: str | os.PathLike[str] | None = None,
 ) -> Observations:
     """Observations from a text file (csv, tsv, dat, ...; ``.gz`` too), an Excel sheet, parquet or a folder of it.
 
@@ -91,6 +94,9 @@ def read_observations(
     sheet : the sheet of an Excel workbook; not needed where only one holds anything.
     time : the column of a long file that says when each observation was made: numbers, ISO dates or date-times. They
         become ``Observations.times``.
+    row_features, col_features : files with side tables, a line for each row (or column): its label, in the column
+        that is called as in ``path`` or else in the first, and numbers or kinds. See
+        :meth:`surefill.Observations.with_features`.
 
     Examples
     --------
@@ -109,10 +115,11 @@ def read_observations(
     ((2, 2), 3, ['bob', 'ann'], ['Brazil', 'Alien'])
     """
     options = ReadOptions(row, col, value, delimiter, header, bounds, wide, skip_missing, decimal, sheet, time)
+    options = replace(options, row_features=row_features, col_features=col_features)
     source = Path(path)
     check_source(source, options)
     if wide:
-        return _read_wide(source, options)
+        return with_side_files(_read_wide(source, options), options.row_features, options.col_features)
     return _observations(_read_long(source, options, time), options)
 
 
@@ -130,7 +137,9 @@ def read_ordered(path: Path, options: ReadOptions, order_by: Column) -> tuple[Ob
 
 def _observations(table: LongTable, options: ReadOptions) -> Observations:
     """The observations of a long table, with their times where these were asked for."""
-    return table.observations(options.bounds) if options.time is None else table.dated_observations(options.bounds)
+    dated = options.time is not None
+    found = table.dated_observations(options.bounds) if dated else table.observations(options.bounds)
+    return with_side_files(found, options.row_features, options.col_features)
 
 
 @dataclass(frozen=True)
@@ -155,6 +164,8 @@ class ReadOptions:
     decimal: str | None = None
     sheet: str | None = None
     time: Column = None
+    row_features: str | os.PathLike[str] | None = None
+    col_features: str | os.PathLike[str] | None = None
 
     @property
     def choice(self) -> Choice:
