@@ -118,9 +118,8 @@ def test_the_command_line_takes_times(lines, tmp_path):
 def test_the_command_line_takes_side_tables(lines, tmp_path):
     file, films = tmp_path / "ratings.csv", tmp_path / "films.csv"
     lines.drop(columns="when").to_csv(file, index=False)
-    kinds = pd.DataFrame(
-        {"item": [*range(40), 77], "year": range(1960, 2001), "kind": ["a", "b", ""] * 13 + ["a", "b"]}
-    )
+    kind = ["a", "b", ""] * 13 + ["a", "b"]
+    kinds = pd.DataFrame({"item": [*range(40), 77], "year": range(1960, 2001), "kind": kind})
     kinds.to_csv(films, index=False)
     seen = sf.read_observations(file, col_features=films)
     assert seen.col_labels[-1] == 77

@@ -130,9 +130,7 @@ def _use_limits(context: click.Context, _: click.Parameter, given: tuple[str, ..
 def _side_tables() -> tuple[Callable[[Command], Command], ...]:
     about = "its label, in the column called as in FILE or else the first, and numbers or kinds."
     return (
-        click.option(
-            "--row-features", type=PATH, help=f"A side table (csv, parquet) with a line for each row: {about}"
-        ),
+        click.option("--row-features", type=PATH, help=f"A side table (csv, parquet), a line for each row: {about}"),
         click.option("--col-features", type=PATH, help="The same for columns."),
     )
 
@@ -154,8 +152,7 @@ def as_read_options(options: Mapping[str, Any]) -> ReadOptions:
     from surefill.io import ReadOptions
 
     names = ("row", "col", "value", "header", "bounds", "wide", "skip_missing", "decimal", "sheet", "time")
-    names += ("row_features", "col_features")
-    named = {name: options[name] for name in names if name in options}
+    named = {name: options[name] for name in (*names, "row_features", "col_features") if name in options}
     return ReadOptions(**named, delimiter=typed_delimiter(options))
 
 
