@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
@@ -19,41 +20,55 @@ SOURCE = Path(__file__).parents[2] / "src"
 
 
 class Process:
-    """``surefill serve`` on a folder."""
+    """``surefill serve`` on a folder, in a process forked from one that has imported everything."""
 
     def __init__(self, folder, *options):
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
         self.address = f"http://127.0.0.1:{self.port}"
-        self._command = [sys.executable, "-m", "surefill", "serve", "--data", str(folder), "--port", str(self.port)]
-        self._command += map(str, options)
-        self._log = open(Path(folder).with_suffix(".log"), "a")  # noqa: SIM115
+        self._arguments = ["serve", "--data", str(folder), "--port", str(self.port), *map(str, options)]
+        self.log = Path(folder).with_suffix(".log")
+        with open(self.log, "a") as log:
+            self._parent = subprocess.Popen(
+                [sys.executable, Path(__file__).with_name("forked.py")],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True,
+                env=os.environ | {"PYTHONPATH": str(SOURCE)},
+            )  # fmt: skip
+
+    def _order(self, **order):
+        self._parent.stdin.write(json.dumps(order) + "\n")
+        self._parent.stdin.flush()
+        return int(self._parent.stdout.readline())
 
     def start(self):
         """Start and wait until it is ready."""
-        environment = os.environ | {"PYTHONPATH": str(SOURCE)}
-        self.running = subprocess.Popen(self._command, stderr=self._log, env=environment)
+        self.number = self._order(start=self._arguments)
         ends = time.monotonic() + 300
-        while time.monotonic() < ends:
-            assert self.running.poll() is None, "the service ended"
+        while time.monotonic() < ends and ") Z " not in Path(f"/proc/{self.number}/stat").read_text():
             with suppress(httpx.TransportError):
                 if httpx.get(f"{self.address}/health/ready").status_code == 200:
                     return
-            time.sleep(0.05)
-        raise AssertionError("the service does not become ready")
+            time.sleep(0.02)
+        raise AssertionError(f"the service does not become ready: {self.log.read_text()[-2000:]}")
 
     def kill(self):
         """kill -9."""
-        self.running.send_signal(signal.SIGKILL)
-        self.running.wait()
+        os.kill(self.number, signal.SIGKILL)
+        self._order(wait=self.number)
 
     def end(self):
         """Tell it to end, as an operator does; its exit code."""
-        self.running.terminate()
-        code = self.running.wait(60)
-        self._log.close()
+        os.kill(self.number, signal.SIGTERM)
+        code = self._order(wait=self.number)
+        self.close()
         return code
+
+    def close(self):
+        """End the process that forks."""
+        for pipe in (self._parent.stdin, self._parent.stdout):
+            pipe.close()
+        self._parent.wait(60)
 
     def children(self):
         """Processes that it has started."""
@@ -61,7 +76,7 @@ class Process:
         for stat in Path("/proc").glob("[0-9]*/stat"):
             with suppress(OSError):
                 name, _, rest = stat.read_text().rpartition(")")
-                if int(rest.split()[1]) == self.running.pid:
+                if int(rest.split()[1]) == self.number:
                     found.append(int(name.split()[0]))
         return found
 
