@@ -6,10 +6,11 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 BENCH := .venv-bench
 FANCY := .venv-fancyimpute
 SMURFF := .venv-smurff
+MYFM := .venv-myfm
 SERVE := .venv-serve
 SEEDS ?= 10
 
-.PHONY: demo pictures test test-processors test-browser browser test-serve test-validity setup lint bench bench-active bench-coverage bench-online bench-risk bench-serve bench-stream bench-support docs lock clean
+.PHONY: demo pictures test test-processors test-browser browser test-serve test-validity setup lint bench bench-accuracy bench-active bench-coverage bench-online bench-risk bench-serve bench-stream bench-support docs lock clean
 
 demo: setup  ## the idea on a small matrix and on real images, and questions to a model: numbers here, files in surefill-demo/
 	$(BIN)/surefill demo -o surefill-demo
@@ -65,6 +66,9 @@ bench: setup $(BENCH)/.ready $(FANCY)/.ready  ## speed and accuracy, next to pee
 	$(BIN)/python benchmarks/factor_model.py --peer $(BENCH)/bin/python
 	$(BIN)/python benchmarks/completion.py --peer $(FANCY)/bin/python
 
+bench-accuracy: setup $(BENCH)/.ready $(MYFM)/.ready  ## the default completion on eight tables, and next to peers: about an hour, nearly all of it theirs
+	$(BIN)/python benchmarks/recorded.py accuracy.py --myfm $(MYFM)/bin/python --surprise $(BENCH)/bin/python
+
 bench-active: setup  ## which cells to ask next, on Jester, drug responses and MovieLens: about half an hour
 	$(BIN)/python benchmarks/recorded.py active.py --seeds $(SEEDS)
 
@@ -93,7 +97,7 @@ lock:  ## pin anew everything that setup installs
 	rm -rf build/lock
 
 clean:
-	rm -rf $(VENV) $(BENCH) $(FANCY) $(SMURFF) $(SERVE) build
+	rm -rf $(VENV) $(BENCH) $(FANCY) $(SMURFF) $(MYFM) $(SERVE) build
 
 $(VENV)/.ready: requirements.lock pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -119,4 +123,9 @@ $(SERVE)/.ready: tests/service/requirements-schemathesis.lock
 $(SMURFF)/.ready: benchmarks/requirements-smurff.lock
 	$(PYTHON) -m venv $(SMURFF)
 	$(SMURFF)/bin/python -m pip --disable-pip-version-check --quiet install -r benchmarks/requirements-smurff.lock
+	touch $@
+
+$(MYFM)/.ready: benchmarks/requirements-myfm.lock
+	$(PYTHON) -m venv $(MYFM)
+	$(MYFM)/bin/python -m pip --disable-pip-version-check --quiet install -r benchmarks/requirements-myfm.lock
 	touch $@
