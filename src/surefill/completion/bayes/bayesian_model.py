@@ -75,8 +75,8 @@ class BayesianFactorModel:
 
     More than ten factors are grown: ten are fitted, and the posterior goes on, a few sweeps each time, with twice as
     many, the new ones small and random. That is faster than to start with all of them, and at least as accurate
-    (docs/benchmarks.md). From two million cells on the starts are those of an eighth of the rows, or of the columns where
-    they are more, and from half a million on tables are in single precision.
+    (docs/benchmarks.md). From two million cells on the starts are tried on an eighth of the rows, or of the columns if
+    they are more; from half a million on tables are in single precision.
 
     Parameters
     ----------
