@@ -47,7 +47,7 @@ def predict(model: Path, pairs: Path, output: Path | None, level: float | None, 
       surefill predict model.surefill pairs.csv --time when
       surefill predict model.surefill test.csv -o scored.csv --json | jq .error
     """
-    from surefill.io.writers import format_lines, quoted
+    from surefill.io.text_lines import format_lines, quoted
     from surefill.jobs import predict_file
 
     with ProgressBars() as bars:
@@ -59,7 +59,7 @@ def predict(model: Path, pairs: Path, output: Path | None, level: float | None, 
         return
     if output is None:
         say_table(",".join(quoted(list(scored.table), ",")) + "\n")
-        say_table(format_lines(scored.table, ",", ()))
+        say_table(format_lines(scored.table, ",", ()).decode())
     say(describe(scored), err=output is None)
 
 

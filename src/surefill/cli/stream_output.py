@@ -45,7 +45,7 @@ class ScoresWriter:
 
     def _names(self) -> bytes:
         """The line with the names of the columns, where there is one."""
-        from surefill.io.writers import quoted
+        from surefill.io.text_lines import quoted
 
         if self._suffix not in DELIMITERS:
             return b""
@@ -53,11 +53,9 @@ class ScoresWriter:
         return (delimiter.join(quoted(list(self._columns), delimiter)) + "\n").encode()
 
     def _text(self, block: dict[str, Any]) -> str:
-        from surefill.io.writers import format_lines
+        from surefill.io.text_lines import format_lines
 
-        return (
-            format_lines(block, DELIMITERS[self._suffix], (self._columns[2],)) if len(block[self._columns[2]]) else ""
-        )
+        return format_lines(block, DELIMITERS[self._suffix], (self._columns[2],)).decode()
 
     def length(self) -> int:
         """Bytes written and synchronised to disk."""

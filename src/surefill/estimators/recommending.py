@@ -14,7 +14,9 @@ from numpy.typing import ArrayLike, NDArray
 from surefill.arrays import Indices, records, row_blocks
 from surefill.completion.factored_completion import BiasedProduct
 from surefill.errors import InputError, MissingPackageError, invalid_parameter, is_seed
+from surefill.estimators.kept_cells import KeptCells
 from surefill.notebook import table as html_table
+from surefill.parallel import ahead
 
 if TYPE_CHECKING:
     from surefill.estimators.partial_completer import PartialCompleter
@@ -115,15 +117,20 @@ def iterate_recommendations(
         cols = np.setdiff1d(cols, seen.col_index(exclude))
     if not len(cols):
         raise InputError("no column is left to recommend: those to include are all excluded.")
-    for part in row_blocks(len(wanted), len(cols), BLOCK_CELLS):
-        i = wanted[part]
-        answer = result.answer_block(i, cols)
-        allowed = seen.find_in_rows(i)[:, cols] < 0
+    names = _names(completer, *([] if trusted else ["keep"]))
+
+    def ranked(i: Indices) -> dict[str, NDArray[Any]]:
+        allowed = np.ones((len(i), seen.shape[1]), dtype=np.bool_)
+        line, entries = seen.in_rows(i)
+        allowed[line, seen.cols[entries]] = False
+        allowed = allowed[:, cols]
+        answer = KeptCells(result).block(i, cols, np.zeros_like(allowed)) if trusted else result.answer_block(i, cols)
         allowed = allowed & answer.keep if trusted else allowed
         line, place = _best(answer.value, answer.risk, allowed, int(n))
         columns = [getattr(answer, name)[line, place] for name in ("value", "confidence", "risk", "keep")]
-        names = _names(completer, *([] if trusted else ["keep"]))
-        yield dict(zip(names, [seen.row_names(i[line]), seen.col_names(cols[place]), *columns], strict=False))
+        return dict(zip(names, [seen.row_names(i[line]), seen.col_names(cols[place]), *columns], strict=False))
+
+    yield from ahead(ranked, [wanted[part] for part in row_blocks(len(wanted), len(cols), BLOCK_CELLS)])
 
 
 def similar(completer: PartialCompleter, row: Any, n: int) -> Ranking:

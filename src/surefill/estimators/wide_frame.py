@@ -13,7 +13,9 @@ from surefill.arrays import Array, row_blocks
 from surefill.data import Observations
 from surefill.data.frames import axis_labels, is_frame
 from surefill.errors import InputError, MissingPackageError, few
+from surefill.estimators.kept_cells import KeptCells
 from surefill.estimators.result import PartialCompletion
+from surefill.parallel import current_map
 
 if TYPE_CHECKING:
     from surefill.estimators.partial_completer import PartialCompleter
@@ -69,10 +71,14 @@ def complete_frame(completer: PartialCompleter) -> Any:
 def completed_matrix(result: PartialCompletion, observations: Observations) -> Array:
     """What was observed, and what is kept; NaN elsewhere."""
     matrix, (m, n) = observations.dense(), observations.shape
-    for rows in row_blocks(m, n, BLOCK_CELLS):
-        answer = result.answer_block(np.arange(m)[rows], np.arange(n))
-        filled = np.isnan(matrix[rows]) & answer.keep
+
+    def fill(rows: slice) -> None:
+        missing = np.isnan(matrix[rows])
+        answer = KeptCells(result).block(np.arange(m)[rows], np.arange(n), np.zeros_like(missing))
+        filled = missing & answer.keep
         matrix[rows][filled] = answer.value[filled]
+
+    current_map().map(fill, row_blocks(m, n, BLOCK_CELLS))
     return matrix
 
 

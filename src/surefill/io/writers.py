@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from surefill.errors import InputError, MissingPackageError
 from surefill.io.durable import replacing, replacing_folder
@@ -28,6 +27,7 @@ from surefill.io.files import (
     check_parts_folder,
 )
 from surefill.io.parquet_writer import parquet_file, parquet_folder, part_name
+from surefill.io.text_lines import format_lines, quoted
 from surefill.parallel import ahead
 
 SUFFIXES = (".csv", ".tsv", ".csv.gz", ".tsv.gz", *PARQUET_SUFFIXES, *EXCEL_SUFFIXES)
@@ -225,7 +225,7 @@ def _text_file(path: Path, delimiter: str, packed: bool, exact: Collection[str])
                 {name: column[start : start + step] for name, column in block.items()}
                 for start in range(0, _length(block), step)
             )
-            return header, [format_lines(part, delimiter, exact).encode() for part in parts]
+            return header, [format_lines(part, delimiter, exact) for part in parts]
 
         def append(encoded: tuple[bytes, list[bytes]]) -> None:
             header, texts = encoded
@@ -235,48 +235,3 @@ def _text_file(path: Path, delimiter: str, packed: bool, exact: Collection[str])
                 file.write(text)
 
         yield Sink(encode, append)
-
-
-def format_lines(block: Block, delimiter: str, exact: Collection[str]) -> str:
-    """All lines of a block by one formatting operation, which is what makes it fast."""
-    formats, columns = zip(
-        *(_format_column(column, delimiter, name in exact) for name, column in block.items()), strict=True
-    )
-    length, width = len(columns[0]), len(columns)
-    cells: list[Any] = [None] * (length * width)
-    for k, column in enumerate(columns):
-        cells[k::width] = column
-    template = delimiter.join(formats) + "\n"
-    return (template * length) % tuple(cells)
-
-
-def _format_column(column: NDArray[Any] | Coded, delimiter: str, exact: bool) -> tuple[str, list[Any]]:
-    """A format for every cell of a column, and the cells to be formatted."""
-    if isinstance(column, Coded):
-        used, codes = np.unique(column.codes, return_inverse=True)
-        format_, cells = _format_column(column.values[used], delimiter, exact)
-        texts = [format_ % cell for cell in cells]
-        return "%s", [texts[code] for code in codes.tolist()]
-    if column.dtype.kind == "f" and exact:
-        return "%s", ["" if cell != cell else repr(cell).removesuffix(".0") for cell in column.tolist()]
-    if column.dtype.kind == "f":
-        if not np.isnan(column).any():
-            return "%.6g", column.tolist()
-        return "%s", ["" if cell != cell else f"{cell:.6g}" for cell in column.tolist()]
-    if column.dtype.kind == "b":
-        return "%s", np.where(column, "true", "false").tolist()
-    if column.dtype.kind in "iu":
-        return "%d", column.tolist()
-    return "%s", quoted([str(cell) for cell in column.tolist()], delimiter)
-
-
-def quoted(cells: list[str], delimiter: str) -> list[str]:
-    """Cells with quotes around those that hold delimiters, quotes or line ends."""
-    special = ('"', "\n", "\r", delimiter)
-    if not _holds_any("".join(cells), special):
-        return cells
-    return ['"' + cell.replace('"', '""') + '"' if _holds_any(cell, special) else cell for cell in cells]
-
-
-def _holds_any(text: str, signs: tuple[str, ...]) -> bool:
-    return any(sign in text for sign in signs)
