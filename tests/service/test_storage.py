@@ -11,8 +11,9 @@ import surefill as sf
 from surefill.errors import InputError
 from surefill.service import Service
 from surefill.service.answers import predict
+from surefill.service.refit import UNREADABLE
 from surefill.service.store.data_sets import Options
-from surefill.service.store.jobs import is_busy
+from surefill.service.store.jobs import is_busy, list_jobs
 from surefill.service.store.observations import Batch, Columns
 from surefill.service.writer import BusyError, StorageError, Writer
 
@@ -85,6 +86,8 @@ def test_a_model_that_cannot_be_read_leaves_the_one_before_in_use(service, model
     assert "a model cannot be read" in caplog.text
     (prediction,) = predict(again, again.in_use, ["1"], ["2"])
     assert not prediction.keep
+    with service.engine.connect() as connection:
+        assert [job.why for job in list_jobs(connection, again.record.id, 9)] == [UNREADABLE]
 
 
 def test_a_folder_that_cannot_be_made_and_a_second_service_are_refused(on_sqlite, service, tmp_path):

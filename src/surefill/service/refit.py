@@ -40,6 +40,7 @@ KEPT_FILES = 3
 
 DUE = "enough is new"
 ASKED = "asked for"
+UNREADABLE = "its last model cannot be read"
 
 
 class Refitter:
@@ -127,8 +128,12 @@ class Refitter:
         try:
             return ServedModel.load(record, data_set.folder / record.file)
         except InputError as error:
-            self._unreadable.add((record.data_set, record.number))
             log.error("a model cannot be read", extra={"data_set": data_set.name, "problem": str(error)})
+            # once for each start: a model of another version is made anew, a disk that spoils files is no endless job
+            if all(number != record.data_set for number, _ in self._unreadable):
+                with writing(self._engine) as connection:
+                    queue_job(connection, record.data_set, UNREADABLE)
+            self._unreadable.add((record.data_set, record.number))
             return None
 
     def _queue_if_due(self, data_set: DataSet) -> None:
