@@ -52,6 +52,7 @@ class TableSize:
     output: Path
     lines: float
     bytes: float
+    at_least: bool = False
 
     @property
     def sentence(self) -> str:
@@ -68,7 +69,7 @@ class TableSize:
 
     @property
     def _words(self) -> str:
-        return f"about {round_number(self.lines):,} lines, {in_bytes(self.bytes)}"
+        return f"{'at least' if self.at_least else 'about'} {round_number(self.lines):,} lines, {in_bytes(self.bytes)}"
 
 
 Confirm = Callable[[TableSize], bool]
@@ -110,21 +111,32 @@ def could_be_large(rows: Indices, n: int, options: WriteOptions) -> bool:
 def confirmed_before_fit(
     seen: Observations, output: str | Path, rows: Indices, options: WriteOptions, confirm: Confirm | None
 ) -> Confirm | None:
-    """Settle the size of a table before the fit where it is known by then: who agreed is not asked again."""
+    """Settle the size of a table before the fit where it is known by then: who agreed is not asked again.
+
+    A table of what is kept has a line for each observed cell at least: where these alone are more than is written
+    unasked, nobody should wait for a fit to hear that.
+    """
     size = size_before_fit(seen, output, rows, options)
     if size is None:
+        return confirm
+    if size.at_least:
+        if size.bytes > MOST_UNASKED:
+            settle_size(size, confirm)
         return confirm
     settle_size(size, confirm)
     return lambda _: True
 
 
 def size_before_fit(seen: Observations, output: str | Path, rows: Indices, options: WriteOptions) -> TableSize | None:
-    """The size of a table whose number of lines does not depend on what is kept; None of others and of small ones.
+    """The size of a table whose number of lines does not depend on what is kept, or the least it can have.
+
+    None of small tables, of wide ones, and of the best of each row among what is kept.
 
     How long lines are is told by some that are made up of the labels and digits that there are.
     """
     n = seen.shape[1]
-    if options.entries == "kept" or options.layout == "wide" or not could_be_large(rows, n, options):
+    of_kept = options.entries == "kept"
+    if (of_kept and options.top_n is not None) or options.layout == "wide" or not could_be_large(rows, n, options):
         return None
     cells = np.arange(min(len(rows) * n, BLOCK_CELLS))
     digits = min(decimals(seen.values) + MORE_DIGITS, USUAL_DIGITS) if options.digits is None else options.digits
@@ -139,8 +151,8 @@ def size_before_fit(seen: Observations, output: str | Path, rows: Indices, optio
         "keep": confidence < risk,
         "observed": risk < 0,
     } | ({} if options.level is None else {"low": value, "high": value})
-    lines = expected_lines(seen, rows, options)
-    return TableSize(Path(output), lines, lines * bytes_per_line(output, block, exact=LONG_EXACT))
+    lines = int(np.isin(seen.rows, rows).sum()) if of_kept else expected_lines(seen, rows, options)
+    return TableSize(Path(output), lines, lines * bytes_per_line(output, block, exact=LONG_EXACT), at_least=of_kept)
 
 
 def expected_lines(
