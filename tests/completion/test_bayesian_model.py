@@ -578,7 +578,7 @@ def test_rank_stays_where_they_do_not():
     assert BayesianFactorModel(rank="auto").chosen_for(sim.observations).rank == 10
 
 
-def test_rank_is_at_most_the_cells_of_a_line():
+def test_rank_is_not_chosen_by_a_few_hundred_cells():
     sim = make_low_rank((150, 120), rank=25, n_draws=3000, noise=0.02, random_state=3)
     assert BayesianFactorModel(rank="auto").chosen_for(sim.observations).rank == 10
 

@@ -52,8 +52,16 @@ DRIFTS = (1 / 64, 1 / 16, 1 / 4, 1.0, 4.0)
 DATED_SWEEPS = 10
 """Sweeps with dates, from the posterior without: held-out errors fell by 1% in ten of them, 0.02% in the last."""
 
-LEAST_GAIN = 0.004
-"""More factors are tried while the last ones lowered the squared error of the held-out cells by this share."""
+LEAST_GAIN = 0.0025
+"""More factors are tried while the last ones lowered the squared error of the held-out cells by this share, and by more
+than one standard error: less is not worth the time, which grows with the square of the rank (docs/benchmarks.md)."""
+
+FACTORS_PER_CELL, MOST_FACTORS = 5, 80
+"""Most factors that are tried, for each cell that rows and columns were seen at on average, and in any case: complete
+tables, such as those of drug responses or of digits, have use for more factors than a row has cells."""
+
+FEWEST_CELLS = 5000
+"""Cells from which on the rank is chosen: of fewer, the tenth held out cannot tell such a gain from chance."""
 
 
 @storable
@@ -81,8 +89,8 @@ class BayesianFactorModel:
     Parameters
     ----------
     rank : number of factors; fewer are used where the matrix is smaller, and the prior shrinks those without use.
-        "auto" grows as long as cells that are held out are predicted better by it, up to as many factors as rows and
-        columns were seen times on average.
+        "auto" grows as long as cells that are held out are predicted better by it, up to five times as many factors as
+        rows and columns were seen times on average, and 80.
     max_sweeps : stop after this many sweeps of the better start, at least 2.
     tol : stop once a sweep raises the bound by less than this per draw.
     random_state : seed of the starting factors; same seed, same result.
@@ -120,18 +128,18 @@ class BayesianFactorModel:
             return replace(self, drift=drift).chosen_for(observations, progress)
         if self.rank != "auto":
             return self
-        n_lines = len(observations.by_row) + len(observations.by_col)
-        n_doublings = int(np.log2(max(1.0, len(observations) / n_lines / FIRST_RANK)))
-        if n_doublings == 0 or min(observations.shape) <= FIRST_RANK:
+        most = _most_factors(observations)
+        if most == FIRST_RANK:
             return replace(self, rank=FIRST_RANK)
         train, held_out = split_entries(observations, HELD_OUT, self.random_state)
-        rank, least = FIRST_RANK, np.inf
-        for grown in replace(self, rank=FIRST_RANK * 2**n_doublings).growth(train, progress):
-            errors = held_out.squared_errors(grown.at(held_out.rows, held_out.cols))
-            error = float(np.average(errors, weights=held_out.counts))
-            if error > (1 - LEAST_GAIN) * least:
+        growth = replace(self, rank=most).growth(train, progress)
+        rank, best = FIRST_RANK, _held_out_errors(next(growth), held_out)
+        for grown in growth:
+            errors = _held_out_errors(grown, held_out)
+            gain = best - errors
+            if gain.sum() < LEAST_GAIN * best.sum() or gain.sum() < np.sqrt(len(gain)) * gain.std():
                 break
-            rank, least = grown.rank, error
+            rank, best = grown.rank, errors
         return replace(self, rank=rank)
 
     def growth(
@@ -254,6 +262,20 @@ def _some_lines(observations: Observations, share: float, random_state: int) -> 
     size = max(1, round(share * len(groups)))
     chosen = np.random.default_rng(random_state).choice(groups.ids, size, replace=False)
     return observations.select(np.isin(observations.rows if by_row else observations.cols, chosen))
+
+
+def _most_factors(observations: Observations) -> int:
+    """10, 20, 40 or 80: up to how many factors are tried."""
+    if len(observations) < FEWEST_CELLS or min(observations.shape) <= FIRST_RANK:
+        return FIRST_RANK
+    n_lines = len(observations.by_row) + len(observations.by_col)
+    most = min(FACTORS_PER_CELL * len(observations) / n_lines, MOST_FACTORS)
+    return FIRST_RANK << max(0, int(np.log2(most / FIRST_RANK)))
+
+
+def _held_out_errors(completion: BayesianFactorCompletion, held_out: Observations) -> Array:
+    """Squared errors of cells that were held out, each as often as it was drawn."""
+    return held_out.counts * held_out.squared_errors(completion.at(held_out.rows, held_out.cols))
 
 
 def _completion(
