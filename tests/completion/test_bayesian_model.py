@@ -573,6 +573,14 @@ def test_rank_grows_where_more_factors_predict_better(twenty_five_factors):
     assert BayesianFactorModel(rank="auto").chosen_for(sim.observations).rank == chosen.rank
 
 
+def test_rank_of_many_cells_is_chosen_on_a_part_of_the_lines(twenty_five_factors, monkeypatch):
+    monkeypatch.setattr("surefill.completion.bayes.bayesian_model.SAMPLED_CELLS", 6000)
+    sizes, of = [], VariationalSolver.of
+    monkeypatch.setattr(VariationalSolver, "of", lambda seen, *rest: sizes.append(len(seen)) or of(seen, *rest))
+    assert BayesianFactorModel(rank="auto").chosen_for(twenty_five_factors.observations).rank >= 20
+    assert max(sizes) < 6000
+
+
 def test_rank_stays_where_they_do_not():
     sim = make_low_rank((150, 120), rank=2, n_draws=12_000, noise=0.3, random_state=3)
     assert BayesianFactorModel(rank="auto").chosen_for(sim.observations).rank == 10
