@@ -10,7 +10,7 @@ MYFM := .venv-myfm
 SERVE := .venv-serve
 SEEDS ?= 10
 
-.PHONY: demo pictures test test-processors test-browser browser test-serve test-validity setup lint bench bench-accuracy bench-active bench-coverage bench-online bench-risk bench-serve bench-stream bench-support docs lock clean
+.PHONY: demo pictures test test-hostile test-processors test-browser browser test-serve test-validity setup lint bench bench-accuracy bench-active bench-coverage bench-online bench-risk bench-serve bench-stream bench-support docs lock clean
 
 demo: setup  ## the idea on a small matrix and on real images, and questions to a model: numbers here, files in surefill-demo/
 	$(BIN)/surefill demo -o surefill-demo
@@ -24,6 +24,13 @@ test-validity: setup  ## how often promises are broken: on known truths, by chan
 	$(BIN)/python benchmarks/filled.py --draws 200 --jobs 2 --log build/filled.jsonl
 	$(BIN)/python benchmarks/filled_leaning.py --draws 50 --jobs 2 --log build/filled_leaning.jsonl
 	$(BIN)/python benchmarks/filled_real.py --seeds 10
+
+test-hostile: setup  ## hostile tables, files and places: fuzzing, injected faults, kills, no home and no rights; about twenty minutes
+	$(BIN)/python -m pytest -q tests/hostile
+	$(BIN)/python tests/hostile/kills.py --kills 100
+	$(BIN)/python tests/hostile/unprivileged.py
+	$(BIN)/python tests/hostile/faults.py
+	$(BIN)/python tests/hostile/fuzz.py --cases 2000 --seconds 120
 
 test-processors: setup  ## the numerical tests under other kernels, threads and perturbed draws: some minutes for each of a dozen settings
 	$(BIN)/python tests/processors.py

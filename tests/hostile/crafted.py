@@ -1,6 +1,6 @@
 """Models and checkpoints changed on purpose: every array and every number of the text in turn, and random damage.
 
-A file of ours is a zip file of arrays and one JSON text. :func:`crafted` gives variants of it that are still such
+A file of ours is a zip file of arrays and one JSON text. :func:`one` gives variants of it that are still such
 files, with other numbers, types or sizes in one place, and :func:`damaged` ones with bytes changed, cut or doubled.
 """
 
@@ -10,6 +10,7 @@ import io
 import json
 import zipfile
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -72,20 +73,23 @@ LEAVES = (None, "text", -1, 0, 10**9, 2**62, 10**30, 1.5, True, [], {}, {"float"
 """What is put in place of a number, text or truth value of the JSON tree."""
 
 
-def crafted(path: Path, rng: np.random.Generator) -> Iterator[tuple[dict[str, Any], Any]]:
-    """(arrays, tree) of every variant, in random order."""
+@cache
+def _changes(path: Path) -> tuple[dict[str, Any], Any, list[tuple[str, Any, Any]]]:
+    """Arrays and tree of a file, and all changes of one place."""
     arrays, tree = load_parts(path)
-    changes: list[tuple[str, Any, Any]] = []
+    rng, changes = np.random.default_rng(0), list[tuple[str, Any, Any]]()
     for name, array in arrays.items():
         changes += [("array", name, other) for other in _other_arrays(array, rng)]
     for way in _numbers(tree["content"]):
         changes += [("tree", ("content", *way), value) for value in LEAVES]
-    for k in rng.permutation(len(changes)):
-        kind, where, value = changes[k]
-        if kind == "array":
-            yield arrays | {where: value}, tree
-        else:
-            yield arrays, _changed(tree, where, value)
+    return arrays, tree, changes
+
+
+def one(path: Path, rng: np.random.Generator) -> tuple[dict[str, Any], Any]:
+    """(arrays, tree) of one variant, drawn at random."""
+    arrays, tree, changes = _changes(path)
+    kind, where, value = changes[rng.integers(len(changes))]
+    return (arrays | {where: value}, tree) if kind == "array" else (arrays, _changed(tree, where, value))
 
 
 def damaged(path: Path, rng: np.random.Generator) -> bytes:

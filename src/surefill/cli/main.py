@@ -19,7 +19,7 @@ from surefill.cli.reproduce import reproduce
 from surefill.cli.serve import serve
 from surefill.cli.stream import stream
 from surefill.cli.suggest import suggest
-from surefill.cli.terminal import fail, fail_to_print, flush
+from surefill.cli.terminal import fail, fail_to_print, flush, say
 from surefill.cli.update import update
 from surefill.errors import InputError, MissingPackageError, SolverError
 
@@ -64,6 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         commands.main(args=arguments, prog_name="surefill", standalone_mode=False)
         flush()
+        _tell_of_cache()
     except click.exceptions.Exit as stop:
         sys.exit(stop.exit_code)
     except click.exceptions.NoArgsIsHelpError as error:
@@ -84,6 +85,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
         fail(NOTHING_WRITTEN, exit_code=128 + number)
     except OSError as error:
         fail_to_print(error)
+
+
+def _tell_of_cache() -> None:
+    """Where compiled code went, if it had to go elsewhere; nothing is imported to ask."""
+    compiler_cache = sys.modules.get("surefill.kernels.compiler_cache")
+    if compiler_cache is not None and compiler_cache.CACHE.sentence is not None:
+        say(f"surefill: {compiler_cache.CACHE.sentence}", err=True)
 
 
 def _interrupt(number: int, _: object) -> None:

@@ -12,17 +12,19 @@ from typing import Any, TypeVar, cast
 
 import numba
 
+from surefill.kernels.compiler_cache import CACHE
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def compiled(function: Function) -> Function:
     """Compile ``function`` to machine code on first use, cached on disk."""
-    return cast(Function, numba.njit(cache=True, nogil=True)(function))
+    return _compiled(function)
 
 
 def compiled_sums(function: Function) -> Function:
     """As :func:`compiled`, and sums may be taken in another order, so that they run several terms at a time (SIMD)."""
-    return cast(Function, numba.njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})(function))
+    return _compiled(function, fastmath={"reassoc", "contract", "nsz"})
 
 
 def compiled_terms(function: Function) -> Function:
@@ -31,5 +33,11 @@ def compiled_terms(function: Function) -> Function:
     Products may be rounded once with the sum they enter (fused multiply-add), and a division by 0 is not looked for:
     it gives what NumPy gives.
     """
-    fast = numba.njit(cache=True, nogil=True, fastmath={"contract", "nsz"}, error_model="numpy")
-    return cast(Function, fast(function))
+    return _compiled(function, fastmath={"contract", "nsz"}, error_model="numpy")
+
+
+def _compiled(function: Function, **how: Any) -> Function:
+    try:
+        return cast(Function, numba.njit(cache=True, nogil=True, **how)(function))
+    except RuntimeError:  # numba has found no folder that it may write to
+        return cast(Function, numba.njit(cache=CACHE.usable(), nogil=True, **how)(function))
