@@ -158,6 +158,8 @@ class FactorPosterior:
             return self
         known = np.flatnonzero(~np.isnan(features.table).all(axis=1))
         unseen = np.setdiff1d(known, self.ids)
+        if not len(unseen):
+            return self
         mean = self.scale.standardised(features)[unseen] @ self.weights
         size = len(unseen) + 1
         new = replace(
