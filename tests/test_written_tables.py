@@ -326,7 +326,7 @@ class TestSize:
         monkeypatch.setattr(PartialCompleter, "fit", None)
         with pytest.raises(InputError, match="only if asked for: with --yes"):
             complete_file(*files, **options)
-        with pytest.raises(InputError, match="would have at least .* only if asked for"):  # the observed cells alone
+        with pytest.raises(InputError, match=r"would have at least .* only if asked for"):  # the observed cells alone
             complete_file(*files, **options | {"write": None})
 
     def test_more_than_a_gigabyte_is_refused_unless_agreed_to(self, completer, tmp_path, monkeypatch):

@@ -22,8 +22,8 @@ import surefill
 
 MODULES = (
     "active", "client", "completion", "confidence", "coverage", "data", "datasets", "errors", "estimators", "guarantee",
-    "io", "jobs", "loop", "losses", "metrics", "online", "report", "risk", "service", "spaces", "stream", "testing",
-    "theory", "waiting",
+    "inputs", "io", "jobs", "loop", "losses", "metrics", "online", "report", "risk", "service", "spaces", "stream",
+    "testing", "theory", "waiting",
 )  # fmt: skip
 
 

@@ -17,6 +17,8 @@ from typing import Any
 
 from surefill.errors import InputError, invalid_parameter, is_number, is_seed
 
+__all__ = ["Limits", "current_limits", "using_limits"]
+
 LARGEST_VALUE = 1e60
 """Of values and bounds: losses are squares, 10^120, and what is computed with their squares, 10^240 and sums of many
 such, stays below the largest double, 1.8e308."""
@@ -63,7 +65,11 @@ _LIMITS: ContextVar[Limits] = ContextVar("surefill_limits", default=Limits())  #
 
 
 def current_limits() -> Limits:
-    """The limits that hold now."""
+    """The limits that hold now.
+
+    >>> current_limits() == Limits()
+    True
+    """
     return _LIMITS.get()
 
 

@@ -1,23 +1,30 @@
-/* Below the library: the FAULT_AT-th call that changes a file under FAULT_FOLDER fails with ENOSPC; calls are counted.
+/* Below the library: one call of those that change a file under a folder fails with ENOSPC; calls are counted.
 
-   write, pwrite, writev, rename, fsync, fdatasync, ftruncate and creating opens count. With FAULT_AT = 0 none fails.
-   The count goes to the file FAULT_COUNT when the process ends. */
+   write, pwrite, writev, rename, fsync, fdatasync, ftruncate and opens that may create count. faults_begin says where
+   and which, counted from 1, or 0 for none; faults_counted gives the calls since. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
-static long calls = 0;
+static long calls = 0, failing = 0;
+static char folder[4096] = "";
+
+void faults_begin(const char *where, long which) {
+    snprintf(folder, sizeof folder, "%s", where);
+    calls = 0;
+    failing = which;
+}
+
+long faults_counted(void) { return calls; }
 
 static int under(const char *path) {
-    const char *folder = getenv("FAULT_FOLDER");
-    return folder && path && strncmp(path, folder, strlen(folder)) == 0;
+    return folder[0] && path && strncmp(path, folder, strlen(folder)) == 0;
 }
 
 static int fd_under(int fd) {
@@ -30,16 +37,9 @@ static int fd_under(int fd) {
 }
 
 static int fails(void) {
-    const char *at = getenv("FAULT_AT");
-    calls++;
-    if (at && atol(at) == calls) { errno = ENOSPC; return 1; }
-    return 0;
-}
-
-__attribute__((destructor)) static void tell(void) {
-    const char *name = getenv("FAULT_COUNT");
-    FILE *file = name ? fopen(name, "w") : NULL;
-    if (file) { fprintf(file, "%ld\n", calls); fclose(file); }
+    if (++calls != failing) return 0;
+    errno = ENOSPC;
+    return 1;
 }
 
 #define REAL(type, name, ...) \

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
@@ -10,21 +11,29 @@ import pytest
 CASES = {
     "help to a full disk": ("--help > /dev/full", 1, "standard output cannot be written: no space left on device"),
     "scores to a full disk": ("stream good.csv -o - > /dev/full", 1, "no space left on device"),
-    "a reader that leaves": ("stream good.csv -o - | head -1 > /dev/null; exit ${PIPESTATUS[0]}", 141, ""),
     "a closed input": ("stream - <&-", 2, "standard input is closed"),
     "scores to a closed output": ("stream good.csv -o - >&-", 2, "standard output is closed"),
 }
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_it_ends_in_a_sentence(folder, lines, case):
+def test_it_ends_in_a_sentence(folder, case):
     typed, code, words = CASES[case]
-    (folder / "good.csv").write_text("user,item,rating\n" + "".join(lines(20_000 if "reader" in case else 50)))
     command = f"{sys.executable} -m surefill {typed}"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
     assert done.returncode == code, done.stderr
     assert words in done.stderr
-    assert done.stderr.count("\n") == bool(words)
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_reader_that_has_left_is_no_fault_to_speak_of(folder):
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "surefill", "stream", "good.csv", "-o", "-"]
+    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True)
+    os.close(writer)
+    assert done.returncode in (1, 141)
+    assert done.stderr == ""
 
 
 def test_labels_command_no_terminal(run, folder, lines, capsys):
