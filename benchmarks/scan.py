@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import redirect_stdout
 from pathlib import Path
 
 import numpy as np
@@ -53,14 +54,10 @@ def run(call: str, *arguments: object) -> dict[str, float]:
 
 def complete(file: str, output: str, model: str) -> dict[str, float]:
     """The command from file to table; its own summary goes to the screen."""
-    from click.testing import CliRunner
-
     from surefill.cli.main import main as surefill
 
-    done = CliRunner().invoke(surefill, ["complete", file, "-o", output, "--yes", "--save", model])
-    if done.exit_code:
-        raise SystemExit(done.output)
-    print(done.output, file=sys.stderr)
+    with redirect_stdout(sys.stderr):
+        surefill(["complete", file, "-o", output, "--yes", "--save", model])
     return {}
 
 
