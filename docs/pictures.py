@@ -1,9 +1,10 @@
 """The pictures of the front page and of the page about the report, made anew: ``make pictures``.
 
-    python docs/pictures.py [demo] [digits] [report] [report-map]
+    python docs/pictures.py [demo] [digits] [report] [report-map] [page]
 
-``demo`` and ``digits`` are what ``surefill demo`` draws; ``report`` and ``report-map`` are taken from a page in a
-browser and need chromium and chromedriver. Other pictures belong to measurements and are drawn by ``benchmarks/``.
+``demo`` and ``digits`` are what ``surefill demo`` draws; ``report`` and ``report-map``, and ``page`` of a service, are
+taken in a browser and need chromium and chromedriver. Other pictures belong to measurements and are drawn by
+``benchmarks/``.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import argparse
 import base64
 import shutil
 import tempfile
+import threading
 from itertools import product
 from pathlib import Path
 
@@ -26,14 +28,15 @@ from selenium.webdriver.support.wait import WebDriverWait
 import surefill as sf
 from surefill.loop import Progress
 from surefill.reproduction.demo_story import demonstrate_blocks, demonstrate_digits, fit_digits
+from surefill.service import Settings, make_server
 
 FOLDER = Path(__file__).parent
 
-NAMES = ["demo", "digits", "report", "report-map"]
+NAMES = ["demo", "digits", "report", "report-map", "page"]
 """Pictures, as their files are called."""
 
-TOLERANCE = 0.15
-"""Asked for in the report, in squared stars."""
+TOLERANCE, PAGE_TOLERANCE = 0.15, 0.25
+"""Asked for in the report and of the service, in squared stars."""
 
 BLOCK_SIZE, BLOCK_TOLERANCE, IMAGES, SEED = 20, 0.25, 400, 0
 """Those of ``surefill demo`` where nothing else is asked."""
@@ -91,6 +94,29 @@ def photograph(names: list[str]) -> None:
         browser.quit()
 
 
+def photograph_service() -> None:
+    """The page of a data set, with a row that was looked up."""
+    with tempfile.TemporaryDirectory() as folder:
+        model = Path(folder) / "books.surefill"
+        sf.PartialCompleter(PAGE_TOLERANCE).fit(readers_and_books()).save(model)
+        server = make_server(Settings(Path(folder) / "served", port=0), model)
+        thread = threading.Thread(target=server.run, daemon=True)
+        thread.start()
+        browser = open_browser()
+        screen = {"width": WIDTH, "height": HEIGHT, "deviceScaleFactor": 1, "mobile": False}
+        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
+        WebDriverWait(browser, 60).until(lambda _: server.started)
+        port = server.servers[0].sockets[0].getsockname()[1]
+        browser.get(f"http://localhost:{port}/page/data-sets/books?row=Ada%20Frost")
+        WebDriverWait(browser, 20).until(lambda at: at.execute_script("return document.documentElement.dataset.ready"))
+        bottom = browser.execute_script("return document.getElementById('row').getBoundingClientRect().bottom")
+        browser.execute_script("document.querySelector('.sections').hidden = true")
+        capture(browser, "page", bottom)
+        browser.quit()
+        server.should_exit = True
+        thread.join()
+
+
 def capture(browser: webdriver.Chrome, name: str, height: float) -> None:
     """What is on the screen, or as much of the page below it as is asked for."""
     top = browser.execute_script("return scrollY")
@@ -115,6 +141,8 @@ def main() -> None:
         demonstrate_digits(*fit_digits(IMAGES, SEED, nobody_watches), FOLDER / "digits.png")
     if {"report", "report-map"} & set(names):
         photograph(names)
+    if "page" in names:
+        photograph_service()
 
 
 if __name__ == "__main__":

@@ -230,6 +230,16 @@ def test_jobs_are_asked_for_by_a_button(page):
     until(driver, lambda: "asked for" in text(driver, "#job-list"))
 
 
+def test_a_service_that_is_gone_is_told_and_its_return_too(page, browser):
+    driver = page("/")
+    lost = {"offline": True, "latency": 0, "downloadThroughput": -1, "uploadThroughput": -1}
+    driver.execute_cdp_cmd("Network.emulateNetworkConditions", lost)
+    until(driver, lambda: driver.find_element(By.ID, "lost").is_displayed())
+    driver.execute_cdp_cmd("Network.emulateNetworkConditions", lost | {"offline": False})
+    until(driver, lambda: not driver.find_element(By.ID, "lost").is_displayed())
+    driver.get_log("browser")
+
+
 def test_everything_can_be_reached_by_keyboard(page):
     driver = page("/page/data-sets/films")
     reached = []

@@ -43,10 +43,10 @@ const charts = (() => {
   });
   const when = { label: "At", value: (_, time) => (time === null ? "–" : new Date(1000 * time).toLocaleTimeString("en-GB")) };
   const fromZero = { range: (_, low, high) => [0, high > 0 ? high * 1.1 : 1] };
-  const axes = () => [axis({ values: clock }), axis({ size: 56, values: (_, ticks) => ticks.map(short) })];
+  const axes = () => [axis({ values: clock, space: 84 }), axis({ size: 56, values: (_, ticks) => ticks.map(short) })];
 
   const MINUTES = 10;
-  const lately = { range: (_, low, high) => [high - 60 * MINUTES, high] };
+  const lately = { range: (plot) => [plot.data[0].at(-1) - 60 * MINUTES, plot.data[0].at(-1)] };
 
   const drawActivity = ([times, rates, errors]) => {
     put("rate-plot", [times, rates], () => ({
@@ -74,7 +74,8 @@ const charts = (() => {
     ink.restore();
   };
   // Models fitted within one minute would stand on a line of their own.
-  const wide = (_, low, high) => {
+  const wide = (plot) => {
+    const [low, high] = [plot.data[0][0], plot.data[0].at(-1)];
     const room = Math.max(30, (high - low) * 0.06);
     return [low - room, high + room];
   };
@@ -83,7 +84,7 @@ const charts = (() => {
     promised = points.promised;
     put("kept-plot", [points.times, points.kept], () => ({
       scales: { x: { range: wide }, y: { range: [0, 1.12] } }, hooks: { draw: [marks] },
-      axes: [axis({ values: clock }), axis({ size: 56, splits: () => [0, 0.25, 0.5, 0.75, 1], values: (_, ticks) => ticks.map((tick) => `${100 * tick}%`) })],
+      axes: [axis({ values: clock, space: 84 }), axis({ size: 56, splits: () => [0, 0.25, 0.5, 0.75, 1], values: (_, ticks) => ticks.map((tick) => `${100 * tick}%`) })],
       series: [when, line("kept", "accent", { value: (_, value) => (value === null ? "–" : `${(100 * value).toFixed(1)}%`), points: { show: true, size: 8, fill: colour("accent") } })],
     }));
     put("error-plot", [points.times, points.errors, points.tolerances], () => ({
