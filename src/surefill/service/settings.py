@@ -18,7 +18,7 @@ class Limits:
 
     Attributes
     ----------
-    body_bytes, batch, cells, page : largest body, observations in a batch, cells asked at once, items on a page.
+    body_bytes, batch, cells : largest body, observations in a batch, cells asked at once.
     pending : observations that may wait to be stored; more are refused with 429.
     requests, heavy : requests worked on at a time, and of these the costly ones (suggestions, reports).
     body_seconds, answer_seconds : how long a body may take to arrive, and an answer to be made.
@@ -32,7 +32,6 @@ class Limits:
     body_bytes: int = 32 << 20
     batch: int = 100_000
     cells: int = 10_000
-    page: int = 1_000
     pending: int = 400_000
     requests: int = 256
     heavy: int = 2
@@ -104,5 +103,5 @@ class Settings:
 
     @property
     def allowed_hosts(self) -> frozenset[str]:
-        """Names in ``Host`` that are answered, without their port; all where it is bound to all and none is named."""
+        """Names in ``Host`` that are answered, without their port."""
         return frozenset({*LOCAL_NAMES, self.host, *self.hosts})
