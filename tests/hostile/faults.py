@@ -17,7 +17,9 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 OLD = "old"
 NAMES = ("out.csv", "model", "page.html")
@@ -38,15 +40,21 @@ def _command(*arguments: str) -> None:
     surefill_main(list(arguments))
 
 
-def _save(work: Path) -> None:
+@cache
+def _fitted() -> Any:
     import surefill as sf
-    from surefill.cli.terminal import fail
 
     seen = sf.datasets.make_low_rank((20, 15), rank=1, n_draws=200, noise=0.1, random_state=0).observations
-    completer = sf.PartialCompleter(tolerance=0.3, confidence="posterior").fit(seen)
+    return sf.PartialCompleter(tolerance=0.3, confidence="posterior").fit(seen)
+
+
+def _save(work: Path) -> None:
+    from surefill import InputError
+    from surefill.cli.terminal import fail
+
     try:
-        completer.save(work / "model")
-    except sf.InputError as error:
+        _fitted().save(work / "model")
+    except InputError as error:
         fail(str(error))
 
 
@@ -125,7 +133,8 @@ def inject() -> int:
     wrong = 0
     with tempfile.TemporaryDirectory() as folder:
         work = Path(os.path.realpath(folder)) / "work"
-        for name, command in COMMANDS.items():
+        for name in sys.argv[1:] or COMMANDS:
+            command = COMMANDS[name]
             prepare(work)
             run(command, work, 0)  # compiles what is not compiled yet
             prepare(work)
@@ -145,15 +154,13 @@ def inject() -> int:
 def main() -> None:
     """Build the shim, start again under it, and inject."""
     if os.environ.get("SUREFILL_FAULTS"):
-        import surefill.jobs
-        import surefill.report  # noqa: F401
-
+        _fitted()  # once, before any child is made
         sys.exit(bool(inject()))
     with tempfile.TemporaryDirectory() as folder:
         shim, source = Path(folder) / "faults.so", Path(__file__).with_name("faults.c")
         subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", shim, source, "-ldl"], check=True)
         environment = os.environ | {"LD_PRELOAD": str(shim), "SUREFILL_FAULTS": "1", "OMP_NUM_THREADS": "1"}
-        sys.exit(subprocess.run([sys.executable, __file__], env=environment).returncode)
+        sys.exit(subprocess.run([sys.executable, *sys.argv], env=environment).returncode)
 
 
 if __name__ == "__main__":
