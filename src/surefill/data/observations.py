@@ -242,7 +242,9 @@ class Observations:
         known = np.flatnonzero(at >= 0)
         first, size = groups.starts[at[known]], groups.sizes[at[known]]
         within = np.arange(size.sum()) - np.repeat(np.cumsum(size) - size, size)
-        entries = groups.order[np.repeat(first, size) + within]
+        entries = np.repeat(first, size) + within
+        if not groups.in_order:
+            entries = groups.order[entries].astype(np.int64)
         return np.repeat(known, size), entries
 
     def select(self, which: ArrayLike) -> Self:

@@ -194,8 +194,10 @@ class CrossFit:
         return Residuals(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
 
     def _residuals_of(self, fold: int, loss: Loss) -> Residuals:
-        train, cells = self.split(fold)
-        return Residuals.of(cells, Evidence.of(train, self.completion(fold)), loss)
+        completion, held = self.completion(fold), self._fold == fold
+        # The other cells are counted only where the completion has no variance of its own.
+        counted = self.observations if hasattr(completion, "variance") else self.observations.select(~held)
+        return Residuals.of(self.observations.select(held), Evidence.of(counted, completion), loss)
 
     def without_blocks(self) -> HiddenBlocks | None:
         """A completion of cells inside random halves of rows and columns, to be tried on what crosses between them.
