@@ -3,7 +3,8 @@
     python benchmarks/serve.py [--rate 500] [--seconds 20] [--observations 1000000] [--minutes 0]
 
 Writes are sent as fast as they are acknowledged. Reads come at their rate whether earlier ones were answered or not, so
-that a service that stalls is seen to stall. Latencies are in milliseconds, at the client, which shares the cores.
+that a service that stalls is seen to stall. Latencies are in milliseconds, at the client, which shares the cores;
+``cpu ms`` is what the service uses of a processor for one read or one observation, whatever else the machine does.
 """
 
 from __future__ import annotations
@@ -54,18 +55,21 @@ class Timings:
     milliseconds: list[float] = field(default_factory=list)
     refused: int = 0
     seconds: float = 0.0
+    processor: float = 0.0
 
     def told(self, what: str, each: int = 1) -> str:
         if not self.milliseconds:
             return f"{what:<44} none"
         p50, p99 = np.percentile(self.milliseconds, [50, 99])
         rate = each * len(self.milliseconds) / self.seconds
-        return f"{what:<44} {rate:>9,.0f}/s {p50:>9.1f} {p99:>9.1f} {max(self.milliseconds):>9.1f} {self.refused:>7}"
+        cost = 1000 * self.processor / (each * len(self.milliseconds))
+        slowest = max(self.milliseconds)
+        return f"{what:<44} {rate:>9,.0f}/s {p50:>9.1f} {p99:>9.1f} {slowest:>9.1f} {self.refused:>7} {cost:>9.3f}"
 
 
 async def write_all(port: int, bodies: list[bytes], until: float = float("inf")) -> Timings:
     """Every body, by some clients as fast as they are acknowledged."""
-    timings, left, start = Timings(), iter(bodies), time.perf_counter()
+    timings, left, start, before = Timings(), iter(bodies), time.perf_counter(), processor_seconds()
 
     async def client() -> None:
         connection = Connection(port)
@@ -82,13 +86,13 @@ async def write_all(port: int, bodies: list[bytes], until: float = float("inf"))
             timings.milliseconds.append(1000 * (time.perf_counter() - begun))
 
     await asyncio.gather(*(client() for _ in range(WRITERS)))
-    timings.seconds = time.perf_counter() - start
+    timings.seconds, timings.processor = time.perf_counter() - start, processor_seconds() - before
     return timings
 
 
 async def read_at(port: int, rate: float, seconds: float, paths: list[str]) -> Timings:
     """Reads that come at a rate, each timed from when it was due."""
-    timings, start = Timings(), time.perf_counter()
+    timings, start, before = Timings(), time.perf_counter(), processor_seconds()
     free: asyncio.Queue[Connection] = asyncio.Queue()
     for _ in range(READERS):
         free.put_nowait(Connection(port))
@@ -103,7 +107,7 @@ async def read_at(port: int, rate: float, seconds: float, paths: list[str]) -> T
         timings.refused += status != 200
 
     await asyncio.gather(*(one(number) for number in range(int(rate * seconds))))
-    timings.seconds = time.perf_counter() - start
+    timings.seconds, timings.processor = time.perf_counter() - start, processor_seconds() - before
     return timings
 
 
@@ -120,6 +124,16 @@ async def wait_for_model(port: int, number: int) -> float:
         if model is not None and model["number"] >= number:
             return time.perf_counter() - start
         await asyncio.sleep(0.5)
+
+
+SERVICE: list[int] = []
+"""The process of the service."""
+
+
+def processor_seconds() -> float:
+    """What the service has used of the processors so far, without the process that fits."""
+    fields = Path(f"/proc/{SERVICE[0]}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def memory(pid: int) -> str:
@@ -139,7 +153,7 @@ async def study(port: int, pid: int, options: argparse.Namespace) -> None:
     options_of = {"name": "films", "bounds": {"low": 1, "high": 5}, "tolerance": 0.8, "refit_after": 10**9}
     await ask(port, "POST", "/v1/data-sets", options_of)
     held_back = len(bodies) // 5
-    print(f"{'':<44} {'rate':>11} {'p50 ms':>9} {'p99 ms':>9} {'max ms':>9} {'refused':>7}")
+    print(f"{'':<44} {'rate':>11} {'p50 ms':>9} {'p99 ms':>9} {'max ms':>9} {'refused':>7} {'cpu ms':>9}")
     print((await write_all(port, bodies[: -2 * held_back])).told(f"writes of {BATCH:,}, observations", BATCH))
     print(f"memory after {len(lines) * 3 // 5:,} observations: {memory(pid)}", flush=True)
     print((await read_at(port, options.rate, options.seconds, paths)).told("reads by the stream"), flush=True)
@@ -205,6 +219,7 @@ async def start_and_study(port: int, service: subprocess.Popen, options: argpars
             continue
         if status == 200:
             break
+    SERVICE.append(service.pid)
     await study(port, service.pid, options)
 
 
