@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("fastapi", reason="the extra serve is not installed")
+pytest.importorskip("jinja2", reason="the extra serve is not installed")
 pytest.importorskip("sqlalchemy", reason="the extra serve is not installed")
 pytest.importorskip("prometheus_client", reason="the extra serve is not installed")
 pytest.importorskip("uvicorn", reason="the extra serve is not installed")

@@ -122,6 +122,15 @@ def test_a_row_has_the_recommendations_of_the_api_and_what_it_refuses_with_reaso
     assert counts == [(str(len(ranked(row)) - len(refused)), str(len(refused)))]
 
 
+@pytest.mark.parametrize("col", ["film 3", "film 59", "never seen"])
+def test_one_column_of_a_row_can_be_asked_for(served, col):
+    said = words(served.get(f"{FILMS}/row", params={"row": "140", "col": col}))
+    cell = served.get("/v1/data-sets/films/predictions", params={"row": "140", "col": col}).json()["prediction"]
+    seen = cell["source"] == "observed"
+    assert f"{col}:" in said
+    assert ("Kept." if cell["keep"] else "Observed." if seen else f"Refused: {cell['reason']}.") in said
+
+
 def test_rows_are_found_by_part_of_their_label(served):
     found = re.findall(r'data-row="([^"]*)"', served.get(f"{FILMS}/rows", params={"row": "5"}).text)
     assert found[:2] == ["5", "50"]

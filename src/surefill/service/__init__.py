@@ -7,6 +7,7 @@ from surefill.errors import MissingPackageError
 
 try:
     import fastapi as _fastapi  # noqa: F401
+    import jinja2 as _jinja2  # noqa: F401
     import prometheus_client as _prometheus_client  # noqa: F401
     import sqlalchemy as _sqlalchemy  # noqa: F401
     import uvicorn as _uvicorn  # noqa: F401

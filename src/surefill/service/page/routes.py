@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 
+from surefill.service.answers import Prediction, predict
 from surefill.service.api import jobs as jobs_api
 from surefill.service.api import promise as promise_api
 from surefill.service.api import status as status_api
@@ -90,9 +91,11 @@ async def rows(
 
 
 @router.get("/page/data-sets/{name}/row", dependencies=[READ])
-async def one_row(threads: TheThreads, data_set: TheDataSet, row: LabelQuery) -> HTMLResponse:
-    """What is recommended for a row, and what is refused and why."""
-    view = await threads.run(_view, data_set, row)
+async def one_row(
+    threads: TheThreads, data_set: TheDataSet, row: LabelQuery, col: Annotated[str, Query(max_length=200)] = ""
+) -> HTMLResponse:
+    """What is recommended for a row, and what is refused and why; what is said of one of its columns if asked for."""
+    view = await threads.run(_view, data_set, row, col.strip())
     return render("row.html", name=data_set.name, **_row_context(view))
 
 
@@ -209,17 +212,20 @@ async def _jobs(service: Service, threads: TheThreads, data_set: DataSet) -> dic
     return {"name": data_set.name, "jobs": found.items}
 
 
-def _view(data_set: DataSet, row: str) -> tuple[RowView, ModelInUse | None]:
+Viewed = tuple[RowView, ModelInUse | None, Prediction | None]
+
+
+def _view(data_set: DataSet, row: str, col: str = "") -> Viewed:
     in_use = data_set.in_use
-    return view_row(data_set, in_use, row), ModelInUse.of(data_set, in_use)
+    cell = predict(data_set, in_use, [row], [col])[0] if col else None
+    return view_row(data_set, in_use, row), ModelInUse.of(data_set, in_use), cell
 
 
-def _row_context(found: tuple[RowView, ModelInUse | None] | None) -> dict[str, Any]:
+def _row_context(found: Viewed | None) -> dict[str, Any]:
     """A row with a bar for each of its cells, all on one scale."""
     if found is None:
-        return {"view": None, "row_model": None, "kept_bars": [], "refused_bars": []}
-    view, model = found
+        return {"view": None, "cell": None, "row_model": None, "kept_bars": [], "refused_bars": []}
+    view, model, cell = found
     every = words.bars((each.low, each.value, each.high) for each in (*view.kept, *view.refused))
-    return {
-        "view": view, "row_model": model, "kept_bars": every[: len(view.kept)], "refused_bars": every[len(view.kept) :],
-    }  # fmt: skip
+    drawn = {"kept_bars": every[: len(view.kept)], "refused_bars": every[len(view.kept) :]}
+    return {"view": view, "cell": cell, "row_model": model} | drawn
