@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 
 RANK, NOISE = 10, 0.8
-"""Factors of the truth, and the standard deviation of a rating around it: about those of MovieLens."""
+"""Factors of the truth, and the standard deviation of a rating around it; how much is kept depends on both."""
 
 ROW_POWER, COL_POWER = 0.5, 0.8
 """The k-th row (or column) is drawn in proportion to k to minus this: the busiest tenth has a third, or two thirds."""
