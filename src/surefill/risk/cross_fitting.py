@@ -28,8 +28,8 @@ N_FOLDS = 5
 
 MANY_CELLS, ENOUGH_RESIDUALS, LEAST_SHARE = 2_000_000, 2_000_000, 0.1
 """Cells beyond which one fold teaches the risk: a fifth of the cells, of more than ten million two million of them, but
-at least a tenth. The noise of a row of a hundred cells is then told to a third from ten of them, and the curves that
-all cells share to a thousandth."""
+at least a tenth. The variance of a row of a hundred cells is then told from ten of them, to 45% if errors are normal,
+and is drawn towards that of the others; the curves that all cells share are known far better."""
 
 MOST_IN_BLOCKS = 2_000_000
 """Cells at most, of rows drawn at random, that errors without support are measured on: one number is learnt."""
