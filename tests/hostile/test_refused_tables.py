@@ -176,3 +176,12 @@ def test_rows_and_columns_never_seen_are_no_fault():
     X = np.full((30, 10), np.nan)
     X[:28, :8] = np.where(rng.random((28, 8)) < 0.7, rng.normal(size=(28, 8)), np.nan)
     assert PartialCompleter(confidence="posterior").fit_transform(X).shape == X.shape
+
+
+def test_a_parquet_file_with_a_damaged_column_name_is_one_sentence(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    path = tmp_path / "in.parquet"
+    pytest.importorskip("pyarrow.parquet").write_table(pyarrow.table({"user": [1], "item": [1], "rating": [1.0]}), path)
+    path.write_bytes(path.read_bytes().replace(b"user", b"us\xffr"))
+    with pytest.raises(InputError, match="is damaged or not a parquet file"):
+        read_observations(path)

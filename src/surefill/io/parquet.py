@@ -84,6 +84,6 @@ def _opened(path: Path) -> Iterator[Any]:
     try:
         with parquet.ParquetFile(path) as file:
             yield file
-    except (pyarrow.ArrowException, OSError) as error:
+    except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as error:
         reason = str(error).partition("\n")[0].rstrip(".")
         raise InputError(f"{path} is damaged or not a parquet file: {reason}.") from None
