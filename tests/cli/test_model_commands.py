@@ -137,7 +137,7 @@ def test_pairs_that_are_not_there_and_files_that_would_be_overwritten(run, model
     assert run("predict", model, "nowhere.csv") == 2
     assert "nowhere.csv does not exist" in capsys.readouterr().err
     assert run("predict", model, pairs, "-o", pairs) == 2
-    assert "one of the files read" in capsys.readouterr().err
+    assert "PAIRS and output must be different files" in capsys.readouterr().err
     assert run("predict", ratings, pairs) == 2
     assert "is not a surefill model" in capsys.readouterr().err
 
