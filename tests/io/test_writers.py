@@ -179,7 +179,7 @@ def test_folders_are_not_files(tmp_path):
 
 def test_a_full_or_forbidden_place_is_said(tmp_path, monkeypatch):
     def refuse(*_):
-        raise OSError(28, "no space left on device")
+        raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("os.replace", refuse)
     with pytest.raises(InputError, match=r"out.csv cannot be written: no space left on device\.$"):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from surefill.cli.options import Positive, seed_option
+from surefill.cli.options import PATH, Positive, seed_option
 from surefill.cli.progress import ProgressBars
 from surefill.cli.terminal import say
 from surefill.waiting import Part
@@ -18,7 +18,7 @@ from surefill.waiting import Part
     "-o",
     "--output",
     "folder",
-    type=click.Path(path_type=Path),
+    type=PATH,
     default=Path("surefill-demo"),
     show_default=True,
     help="Folder for pictures, the model and a file of questions; made if it is not there.",

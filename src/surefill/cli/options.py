@@ -19,7 +19,18 @@ from surefill.registry import Entry
 if TYPE_CHECKING:
     from surefill.io import ReadOptions
 
-PATH = click.Path(path_type=Path)
+
+class NamedPath(click.Path):
+    """A path; an empty text, which would stand for the current folder, is none."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The path, or one sentence."""
+        if value == "":
+            self.fail("an empty text names no file or folder; give a name.", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+PATH = NamedPath(path_type=Path)
 
 
 class ColumnName(click.ParamType[str | int]):

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from surefill.cli.options import PATH
 from surefill.cli.progress import ProgressBars
 from surefill.cli.terminal import say
 from surefill.inputs import LARGEST_SEED
 
 if TYPE_CHECKING:
     from surefill.reproduction import MovielensOutcome, PatternOutcome
-
-FOLDER = click.Path(path_type=Path)
 
 
 def _common(command: Any) -> Any:
@@ -40,7 +39,7 @@ def reproduce() -> None:
 
 @reproduce.command(short_help="Comedies and horror, shuffled; and harder patterns.")
 @click.option(
-    "-o", "--output", type=FOLDER, default=Path("surefill-figure1"), show_default=True, help="Folder for the results."
+    "-o", "--output", type=PATH, default=Path("surefill-figure1"), show_default=True, help="Folder for the results."
 )
 @click.option(
     "--size", type=click.IntRange(10, 80), default=40, show_default=True, help="People and films in the matrix."
@@ -86,9 +85,9 @@ def figure1(output: Path, size: int, seed: int, as_json: bool) -> None:
 
 
 @reproduce.command(short_help="Squared error against confidence on MovieLens 100K.")
-@click.argument("folder", type=FOLDER)
+@click.argument("folder", type=PATH)
 @click.option(
-    "-o", "--output", type=FOLDER, default=Path("surefill-movielens"), show_default=True, help="Folder for the results."
+    "-o", "--output", type=PATH, default=Path("surefill-movielens"), show_default=True, help="Folder for the results."
 )
 @click.option(
     "--whole/--square-only", default=True, show_default=True, help="All of fold 1 after the paper's 250 x 250 square."

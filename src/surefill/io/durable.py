@@ -139,8 +139,8 @@ def _errors_of(target: Path) -> Iterator[None]:
 
 
 def _end_of_links(target: Path) -> Path:
-    """Where a chain of links ends, which is what is replaced; the target itself where it is no link."""
-    return Path(os.path.realpath(target)) if target.is_symlink() else target
+    """Where a chain of links ends, which is what is replaced; it has a name, as "." has not."""
+    return Path(os.path.realpath(target))
 
 
 def _stem(target: Path) -> str:

@@ -88,7 +88,7 @@ def check_folder(target: Path, is_folder: bool = False) -> None:
 
 def check_output_folder(folder: Path) -> None:
     """Refuse, before any work, a folder for results that cannot be made or written to."""
-    check_folder(folder, is_folder=True)
+    check_folder(folder if folder.name else folder.absolute(), is_folder=True)  # "." has a name there
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file; a folder for the results is expected.")
 
