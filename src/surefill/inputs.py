@@ -8,7 +8,7 @@ a table may exceed in earnest, the length of lines and ids and how much a file g
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -99,6 +99,17 @@ def check_size(where: str, name: str, size: int) -> None:
             f"{where}: {'an id' if name == 'id' else 'the line'} has more than {limit:,} bytes; if that is meant, "
             f"raise the limit by --limit {name}=NUMBER (surefill.inputs.using_limits in Python)."
         )
+
+
+def check_ids(where: str, texts: Iterable[str]) -> None:
+    """Refuse ids of which one has more bytes than the limits take.
+
+    >>> check_ids("ratings.parquet, column 'user'", ["ann", "bob"])
+    """
+    limit = current_limits().id
+    for text in texts:
+        if 4 * len(text) > limit:  # a sign has at most four bytes
+            check_size(where, "id", len(text.encode("utf-8", "surrogatepass")))
 
 
 def check_ratio(source: object, packed: int, unpacked: int) -> None:

@@ -25,7 +25,7 @@ def written(folder, lines, header="user,item,rating"):
     return file
 
 
-def same(first, second):
+def assert_same(first, second):
     for name in ("rows", "cols", "values", "row_labels", "col_labels"):
         np.testing.assert_array_equal(getattr(first, name), getattr(second, name))
         assert getattr(first, name).dtype == getattr(second, name).dtype
@@ -37,7 +37,7 @@ def test_a_file_read_in_pieces_is_the_file_read_whole(tmp_path, monkeypatch, ids
     file = written(tmp_path, lines_of(ids))
     whole = sf.read_observations(file)
     monkeypatch.setattr(delimited, "PIECE_BYTES", 200)
-    same(sf.read_observations(file), whole)
+    assert_same(sf.read_observations(file), whole)
 
 
 def test_values_that_are_missing_are_skipped_in_pieces_too(tmp_path, small_pieces):
@@ -74,4 +74,4 @@ def test_parquet_read_in_batches_is_the_table_read_whole(tmp_path, monkeypatch, 
     parquet.write_table(table, tmp_path / "ratings.parquet")
     whole = sf.read_observations(tmp_path / "ratings.parquet")
     monkeypatch.setattr(readers, "BATCH_LINES", 40)
-    same(sf.read_observations(tmp_path / "ratings.parquet"), whole)
+    assert_same(sf.read_observations(tmp_path / "ratings.parquet"), whole)

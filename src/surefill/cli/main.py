@@ -68,7 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except click.exceptions.Exit as stop:
         sys.exit(stop.exit_code)
     except click.exceptions.NoArgsIsHelpError as error:
-        click.echo(error.format_message())
+        say(error.format_message())
     except click.UsageError as error:
         hint = f" Try '{error.ctx.command_path} --help'." if error.ctx is not None else ""
         fail(error.format_message() + hint)

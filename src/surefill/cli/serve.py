@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from surefill.cli.options import PATH
+from surefill.cli.terminal import say
 from surefill.errors import InputError
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def run(settings: Settings, model: Path | None) -> None:
     listener = listen(settings)
     port = listener.getsockname()[1]
     tokens = "every request needs a token" if settings.needs_token else "no token is needed on this machine"
-    click.echo(f"surefill serves {settings.folder} at http://{settings.host}:{port}; {tokens}.", err=True)
+    say(f"surefill serves {settings.folder} at http://{settings.host}:{port}; {tokens}.", err=True)
     server = make_server(settings)
     server.config.app.state.service.start(model)  # type: ignore[union-attr]
     with contextlib.suppress(KeyboardInterrupt):  # the server has ended in good order, and tells how it was told to
@@ -134,4 +135,4 @@ def token(context: click.Context, /, folder: Path | None, scope: Any, note: str,
         raise InputError("a note has at most 128 letters.")
     with writing(open_engine(settings.address)) as connection:
         secret, _ = create_token(connection, scope, note)
-    click.echo(secret)
+    say(secret)

@@ -21,7 +21,7 @@ NEW_COLUMNS = ("prediction", "confidence")
 class ScoresWriter:
     """Writes scored observations to a file, to standard output, or nowhere; the header goes with the first of them."""
 
-    def __init__(self, file: Sink | None, suffix: str, columns: tuple[str, ...], to_stdout: bool = False) -> None:
+    def __init__(self, file: ByteTarget | None, suffix: str, columns: tuple[str, ...], to_stdout: bool = False) -> None:
         self._file, self._suffix, self._columns, self.to_stdout = file, suffix, columns, to_stdout
         self._header = b"" if file is None or file.tell() else self._names()
 
@@ -62,7 +62,7 @@ class ScoresWriter:
         return 0 if not isinstance(self._file, GrowingFile) else self._file.sync()
 
 
-class Sink(Protocol):
+class ByteTarget(Protocol):
     """What lines are written to."""
 
     def write(self, data: bytes, /) -> Any:

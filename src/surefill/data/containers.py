@@ -16,6 +16,7 @@ from surefill.data.labels import LARGEST_EXACT, EncodedIds, encode_integers, enc
 from surefill.data.observations import Observations
 from surefill.data.wide_as_long import looks_wide
 from surefill.errors import InputError, few
+from surefill.inputs import check_ids
 
 MatrixEntries = tuple[NDArray[Any], NDArray[Any], NDArray[np.float64], tuple[int, int]]
 """Rows, columns and values of the entries seen, and the shape."""
@@ -266,9 +267,15 @@ def _ids(series: nw.Series[Any], source: str) -> EncodedIds:
         return encode_integers(series.to_numpy())
     if series.dtype.is_float() and ((series == series.round()) & (series.abs() <= LARGEST_EXACT)).all():
         return encode_integers(series.to_numpy().astype(np.int64))  # in pandas, floats where one was missing
+    where = f"{source}, column {series.name!r}"
+    if dependencies.is_pyarrow_chunked_array(native := series.to_native()) and _is_arrow_text(native.type):
+        names, codes = _arrow_texts(native, where)
+        check_ids(where, names)
+        return encode_names(names, codes)
     items = series.to_list()
     if all(isinstance(item, str) for item in items):
         number = {name: code for code, name in enumerate(dict.fromkeys(items))}
+        check_ids(where, number)
         return encode_names(list(number), np.fromiter(map(number.__getitem__, items), dtype=np.int64, count=len(items)))
     if all(isinstance(item, int) and not isinstance(item, bool) for item in items):
         return encode_integers(np.array(items, dtype=np.int64))
@@ -277,3 +284,20 @@ def _ids(series: nw.Series[Any], source: str) -> EncodedIds:
     raise InputError(
         f"{source} must hold integers or strings as ids in column {series.name!r}; they are {series.dtype}{advice}."
     )
+
+
+def _is_arrow_text(kind: Any) -> bool:
+    from pyarrow import types
+
+    values = kind.value_type if types.is_dictionary(kind) else kind
+    return bool(types.is_string(values) or types.is_large_string(values))
+
+
+def _arrow_texts(column: Any, where: str) -> tuple[list[str], NDArray[np.int64]]:
+    """The distinct texts of a pyarrow column, and the number of each line's; no text is held twice."""
+    coded = column.dictionary_encode().unify_dictionaries().combine_chunks()
+    used, codes = np.unique(coded.indices.to_numpy(), return_inverse=True)
+    try:
+        return coded.dictionary.take(used).to_pylist(), codes.astype(np.int64)
+    except UnicodeDecodeError:
+        raise InputError(f"{where} holds text that is not UTF-8, which parquet and arrow ask for.") from None

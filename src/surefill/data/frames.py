@@ -10,6 +10,7 @@ import numpy as np
 from narwhals import dependencies
 from numpy.typing import NDArray
 
+from surefill.data.labels import plain, text_array
 from surefill.errors import InputError
 
 
@@ -77,10 +78,10 @@ def label_array(kind: str, labels: Sequence[Any]) -> NDArray[Any]:
     if whole and all(float(label).is_integer() for label in labels):
         found = np.array([int(label) for label in labels], dtype=np.int64)
     else:
-        found = np.array([str(label) for label in labels], dtype=np.str_)
+        found = text_array([str(label) for label in labels])
     _, first, counts = np.unique(found, return_index=True, return_counts=True)
     if (counts > 1).any():
-        twice = found[first[counts > 1].min()].item()
+        twice = plain(found[first[counts > 1].min()])
         raise InputError(
             f"{int(counts.max())} {kind}s are labelled {twice!r}; every {kind} of a wide table needs its own label "
             "(in pandas, reset_index(drop=True) leaves positions)."

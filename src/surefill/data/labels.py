@@ -20,6 +20,15 @@ LARGEST_EXACT = 2.0**53
 """Whole numbers up to here are exact as floats; a larger id may have been rounded on its way into one."""
 
 
+LONGEST_FIXED = 128
+"""Signs up to which text is held in arrays of fixed width, 512 bytes a label: names and titles are shorter, and one id
+of 4096 signs among 100,000 would make 1.6 GB of them."""
+
+
+TEXT = "UO"
+"""Numpy's kinds of arrays that hold text labels, of fixed width and of any."""
+
+
 WHOLE = re.compile(r"(-?[1-9]\d{0,14}|0)(?:\.0+)?")
 """A whole number as text, or as the float that a column of integers turns into where one is missing: 196.0."""
 
@@ -78,9 +87,34 @@ def merge_encoded(parts: Sequence[EncodedIds]) -> EncodedIds | None:
     return EncodedIds(labels, codes)
 
 
+def text_array(texts: Sequence[str]) -> NDArray[Any]:
+    """Texts as an array of fixed width, or, where one is long, of objects, each as long as it is.
+
+    >>> text_array(["ann", "bob"]).dtype, text_array(["ann", "b" * 200]).dtype
+    (dtype('<U3'), dtype('O'))
+    """
+    longest = max(map(len, texts), default=0)
+    return np.array(texts, dtype=np.str_ if longest <= LONGEST_FIXED else object)
+
+
+def as_text(labels: NDArray[Any]) -> NDArray[Any]:
+    """Labels of any kind as text.
+
+    >>> as_text(np.array([196, 22]))
+    array(['196', '22'], dtype='<U3')
+    """
+    short = labels.dtype.kind == "U" and labels.itemsize <= 4 * LONGEST_FIXED
+    return labels if short else text_array([str(label) for label in labels.tolist()])
+
+
+def plain(label: Any) -> Any:
+    """One label as Python's own number or text."""
+    return label.item() if isinstance(label, np.generic) else label
+
+
 def encode_names(names: Sequence[str], codes: IntArray) -> EncodedIds:
     """Encode names in sorted order, given the ``codes`` of the observations in the order of ``names``."""
-    labels, position = np.unique(np.array(names, dtype=np.str_), return_inverse=True)
+    labels, position = np.unique(text_array(names), return_inverse=True)
     return EncodedIds(labels, position[codes])
 
 
@@ -128,7 +162,7 @@ class LabelIndex:
         unknown = np.flatnonzero(index < 0)
         if unknown.size:
             item = given[unknown[0]]
-            raise self._unknown(item.item() if isinstance(item, np.generic) else item)
+            raise self._unknown(plain(item))
         return index
 
     def locate(self, wanted: ArrayLike) -> Indices:
@@ -144,7 +178,7 @@ class LabelIndex:
         labels = self._labels
         if labels.dtype.kind in "iu":
             key, exists = self._as_integers(given, labels.dtype)
-        elif labels.dtype.kind == "U":
+        elif labels.dtype.kind in TEXT:
             key, exists = self._as_text(given), np.ones(len(given), dtype=bool)
         else:
             key, exists = self._as_others(given, labels.dtype)
@@ -172,10 +206,10 @@ class LabelIndex:
         """Unknown labels as the type that the known ones have; without labels, the positions that follow."""
         labels = self._labels
         if labels is not None and labels.dtype.kind not in "iu":
-            return self._as_text(given) if labels.dtype.kind == "U" else self._as_others(given, labels.dtype)[0]
+            return self._as_text(given) if labels.dtype.kind in TEXT else self._as_others(given, labels.dtype)[0]
         number, exists = self._as_integers(given, np.dtype(np.int64))
         if not exists.all():
-            how = f"such as {labels[0].item()!r}" if labels is not None else "positions counted from 0"
+            how = f"such as {plain(labels[0])!r}" if labels is not None else "positions counted from 0"
             item = given[np.argmin(exists)]
             raise InputError(f"{self._kind}s are whole numbers here, {how}; {str(item)!r} is not one.")
         if labels is None and not np.array_equal(np.unique(number), self._size + np.arange(len(np.unique(number)))):
@@ -201,7 +235,7 @@ class LabelIndex:
             return np.where(named, text, "0").astype(dtype), named
         return number, number.astype(np.str_) == text
 
-    def _as_text(self, given: NDArray[Any]) -> NDArray[np.str_]:
+    def _as_text(self, given: NDArray[Any]) -> NDArray[Any]:
         """The text of the given labels."""
         kind = given.dtype.kind
         if kind == "U":
@@ -211,7 +245,7 @@ class LabelIndex:
         if kind == "f":
             return self._whole(given).astype(np.str_)
         if kind == "O":
-            return np.array([self._text_of(item) for item in given.tolist()], dtype=np.str_)
+            return text_array([self._text_of(item) for item in given.tolist()])
         raise self._no_label(given[0].item())
 
     def _whole(self, given: NDArray[Any]) -> NDArray[np.int64]:
@@ -244,8 +278,8 @@ class LabelIndex:
     @property
     def _example(self) -> str:
         """How text is to be given that stands for something else in a table, such as a date or a pair of names."""
-        text = self._labels is not None and len(self._labels) > 0 and self._labels.dtype.kind == "U"
-        return f"; a label here is a text such as {self._labels[0].item()!r}" if text else ""  # type: ignore[index]
+        text = self._labels is not None and len(self._labels) > 0 and self._labels.dtype.kind in TEXT
+        return f"; a label here is a text such as {plain(self._labels[0])!r}" if text else ""  # type: ignore[index]
 
     def _unknown(self, item: Any) -> InputError:
         if self._labels is None:
@@ -255,7 +289,7 @@ class LabelIndex:
             )
         return InputError(
             f"there is no {self._kind} labelled {item!r}: {self._kind}s are asked for by label here, such as "
-            f"{self._labels[0].item()!r}, not by position."
+            f"{plain(self._labels[0])!r}, not by position."
         )
 
 

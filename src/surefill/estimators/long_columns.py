@@ -13,6 +13,7 @@ from surefill.data import Observations
 from surefill.data.column_roles import Choice, positions_of, usual_position, usual_roles
 from surefill.data.containers import as_frame, without_nulls
 from surefill.data.frames import is_frame
+from surefill.data.labels import plain
 from surefill.errors import InputError
 
 SOURCE = "the table"
@@ -46,7 +47,7 @@ def cells_of(new: Observations, seen: Observations) -> tuple[NDArray[Any], NDArr
     ):
         if own is None and known is not None:
             raise InputError(
-                f"the model's {kind} have labels, such as {known[0].item()!r}, and those of the new observations have "
+                f"the model's {kind} have labels, such as {plain(known[0])!r}, and those of the new observations have "
                 "none: positions of one table say nothing about another."
             )
     return new.row_names(new.rows), new.col_names(new.cols), new.values, new.counts, new.scatter

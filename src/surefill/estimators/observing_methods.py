@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from surefill.data import Observations
 from surefill.data.containers import from_matrix
 from surefill.data.frames import AxisLabels, axis_labels
+from surefill.data.labels import as_text
 from surefill.estimators.atomic import atomic
 from surefill.estimators.long_columns import cells_of, cells_of_new_rows, is_long_table, observations_of
 from surefill.estimators.observing import NewCells, joined, observe, training_cells
@@ -82,4 +83,4 @@ class ObservingMethods:
         self.asked_ = np.append(self.asked_, np.ones(len(cells.new), dtype=bool))
         self.observations_, self.n_features_in_ = cells.both, cells.both.shape[1]
         if hasattr(self, "feature_names_in_") and cells.both.col_labels is not None:
-            self.feature_names_in_ = cells.both.col_labels.astype(np.str_).astype(object)
+            self.feature_names_in_ = as_text(cells.both.col_labels).astype(object)

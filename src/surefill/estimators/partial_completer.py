@@ -17,6 +17,7 @@ from surefill.completion import BayesianFactorCompletion
 from surefill.data import Entries, Observations
 from surefill.data.containers import from_matrix
 from surefill.data.frames import axis_labels, library_of
+from surefill.data.labels import as_text
 from surefill.data.long_as_wide import refuse_long
 from surefill.errors import InputError, invalid_parameter, is_number, is_seed
 from surefill.estimators.atomic import atomic
@@ -335,7 +336,7 @@ class PartialCompleter(ObservingMethods, TableMethods, OneToOneFeatureMixin, Tra
         check_is_fitted(self)
         labels = self.observations_.col_labels
         if input_features is None and labels is not None:
-            return np.array(labels.astype(np.str_).tolist(), dtype=object)
+            return as_text(labels).astype(object)
         names: NDArray[Any] = super().get_feature_names_out(input_features)
         return names
 

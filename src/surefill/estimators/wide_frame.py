@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from surefill.arrays import Array, row_blocks
 from surefill.data import Observations
 from surefill.data.frames import axis_labels, is_frame
+from surefill.data.labels import as_text
 from surefill.errors import InputError, MissingPackageError, few
 from surefill.estimators.kept_cells import KeptCells
 from surefill.estimators.result import PartialCompletion
@@ -37,13 +38,13 @@ def compare_columns(X: Any, fitted_on: Observations) -> Any:
         return X
     labels = axis_labels(X).cols
     if labels is not None:
-        _require_same(labels.astype(np.str_), fitted_on.col_labels.astype(np.str_))
+        _require_same(as_text(labels), as_text(fitted_on.col_labels))
     if dependencies.is_pandas_dataframe(X):
         return X.set_axis(range(X.shape[1]), axis=1)
     return X.to_numpy() if dependencies.is_polars_dataframe(X) else np.asarray(X)
 
 
-def _require_same(labels: NDArray[np.str_], fitted: NDArray[np.str_]) -> None:
+def _require_same(labels: NDArray[Any], fitted: NDArray[Any]) -> None:
     if np.array_equal(labels, fitted):
         return
     advice = "give those of the fit, in their order: observations_.col_labels"
@@ -113,4 +114,4 @@ def _polars_frame(matrix: Array, observations: Observations) -> Any:
     table = pl.DataFrame(matrix, schema=names)
     if observations.row_labels is None:
         return table
-    return table.insert_column(0, pl.Series(observations.names[0], observations.row_labels))
+    return table.insert_column(0, pl.Series(observations.names[0], observations.row_labels.tolist()))

@@ -17,6 +17,7 @@ from typing import IO, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from surefill.data.labels import as_text
 from surefill.errors import InputError
 from surefill.inputs import FREE, MEGABYTE, cannot
 from surefill.io.durable import replacing
@@ -159,10 +160,20 @@ class _Packer:
         # Two views of the same numbers are one array: address, shape, strides and type say which numbers.
         memory = (array.ctypes.data, array.shape, array.strides, array.dtype.str)
         if memory not in self._trees:
-            key = f"array{len(self.arrays)}"
-            self.arrays[key], how = _shortened(array.astype(str) if array.dtype == object else array)
-            self._trees[memory] = {"array": key} | how
+            texts = as_text(array) if array.dtype == object else array
+            self._trees[memory] = self._texts(texts) if texts.dtype == object else self._stored(texts)
         return self._trees[memory]
+
+    def _stored(self, array: NDArray[Any]) -> dict[str, Any]:
+        key = f"array{len(self.arrays)}"
+        self.arrays[key], how = _shortened(array)
+        return {"array": key} | how
+
+    def _texts(self, array: NDArray[Any]) -> dict[str, Any]:
+        """Text of any length: all of it as UTF-8, and where each ends."""
+        encoded = [text.encode("utf-8", "surrogatepass") for text in array.tolist()]
+        ends = np.cumsum([len(text) for text in encoded], dtype=np.int64)
+        return {"texts": self._stored(np.frombuffer(b"".join(encoded), np.uint8)), "ends": self._stored(ends)}
 
     def _compound(self, value: Any, kind: str) -> dict[str, Any]:
         if isinstance(value, list | tuple):
@@ -231,6 +242,8 @@ class _Unpacker:
             return float(tree["float"])
         if "array" in tree:
             return self._array(tree)
+        if "texts" in tree:
+            return self._texts(tree)
         if "tuple" in tree:
             return tuple(self.unpack(item) for item in tree["tuple"])
         if "dict" in tree:
@@ -248,6 +261,15 @@ class _Unpacker:
                 raise ValueError("arrays far larger than the file")
             self._arrays[key] = _restored(self._stored[key], tree)
         return self._arrays[key]
+
+    def _texts(self, tree: dict[str, Any]) -> NDArray[Any]:
+        """Text of any length, each piece within the bytes that there are."""
+        text, ends = self._array(tree["texts"]).tobytes(), self._array(tree["ends"]).astype(np.int64, casting="safe")
+        if ends.ndim != 1 or (np.diff(ends, prepend=0) < 0).any() or ends[-1:].tolist() != [len(text)]:
+            raise ValueError("text that ends before it begins")
+        starts = [0, *ends[:-1].tolist()]
+        pieces = [text[a:b].decode("utf-8", "surrogatepass") for a, b in zip(starts, ends.tolist(), strict=True)]
+        return np.array(pieces, dtype=object)
 
     def _dataclass(self, kind: Any, tree: dict[str, Any]) -> Any:
         values = {name: self.unpack(item) for name, item in tree["fields"].items()}

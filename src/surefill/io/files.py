@@ -73,7 +73,7 @@ def check_folder(target: Path, is_folder: bool = False) -> None:
             target = target.resolve()
         target.lstat()
     except FileNotFoundError:
-        pass
+        pass  # a file that is not there yet is what is asked for mostly; its folder is looked at below
     except (OSError, RuntimeError, ValueError) as error:  # names too long, loops of links, signs no name has
         raise cannot(target, "be written", error) from None
     if not target.parent.is_dir():

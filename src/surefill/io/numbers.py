@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 import numpy as np
@@ -39,10 +40,8 @@ def decode_field(text: bytes) -> str:
     >>> decode_field("Zoë".encode()), decode_field("Zoë".encode("latin-1"))
     ('Zoë', 'Zoë')
     """
-    try:
+    with suppress(UnicodeDecodeError):  # the next encoding is tried then
         return text.decode()
-    except UnicodeDecodeError:
-        pass
     if any(ord(sign) > 127 for sign in text.decode(errors="ignore")):
         raise NotText(text)
     try:

@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 
 from surefill.arrays import Array
 from surefill.data.column_roles import USUAL_NAMES, column_position
+from surefill.data.labels import as_text, text_array
 from surefill.errors import InputError, few
+from surefill.inputs import check_ids
 from surefill.io.delimited import TextFile
 from surefill.io.long_tables import UNNAMED, read_times
 from surefill.io.parquet import parquet_names, read_parquet
@@ -78,7 +80,7 @@ def _from_text(path: Path, options: ReadOptions, fitted: tuple[str, str, str]) -
     row, col, value = _places(path, names, header, options, fitted)
     columns = file.columns(range(len(names)), header)
     rows, cols = columns.ids(row, col)
-    table = {name: np.array(columns.texts(place)) for place, name in enumerate(names) if place not in (row, col)}
+    table = {name: text_array(columns.texts(place)) for place, name in enumerate(names) if place not in (row, col)}
     table |= {names[row]: rows.labels[rows.codes], names[col]: cols.labels[cols.codes]}
     values = None if value is None else columns.numbers(value, options.decimal)[0]
     table |= {} if value is None else {names[value]: values}  # type: ignore[dict-item]
@@ -96,7 +98,8 @@ def _from_parquet(path: Path, options: ReadOptions, fitted: tuple[str, str, str]
         if read.columns[place].null_count:
             raise InputError(f"{path} lacks ids in column {names[place]!r}; every row and column needs one.")
         if table[names[place]].dtype == object:
-            table[names[place]] = table[names[place]].astype(np.str_)
+            table[names[place]] = as_text(table[names[place]])
+            check_ids(f"{path}, column {names[place]!r}", set(table[names[place]].tolist()))
     if not len(read):
         raise InputError(f"{path} holds no pairs: at least one line is needed.")
     values = None if value is None else np.asarray(table[names[value]], dtype=np.float64)

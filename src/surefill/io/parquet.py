@@ -8,7 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from surefill.errors import InputError, MissingPackageError
+from surefill.inputs import check_ratio
 from surefill.io.files import PARQUET_SUFFIXES
+
+BYTES_PER_ENTRY = 8
+"""Of a number in memory; a few bytes of a file may stand for any number of equal ones."""
 
 
 def parquet_names(path: Path) -> list[str]:
@@ -24,11 +28,11 @@ def only_numbers_beside_first(path: Path) -> bool:
     return len(kinds) > 3 and all(types.is_integer(kind) or types.is_floating(kind) for kind in kinds[1:])
 
 
-def read_parquet(path: Path, columns: Sequence[str] | None = None) -> Any:
-    """The columns asked for, or all, as a pyarrow table."""
+def read_parquet(path: Path, columns: Sequence[str] | None = None, ids: Sequence[str] = ()) -> Any:
+    """The columns asked for, or all, as a pyarrow table; text of the columns ``ids`` is held once for all its lines."""
     parts, tables = _parts_of(path), list[Any]()
     for part in parts:
-        with _opened(part) as file:
+        with _opened(part, columns, ids) as file:
             tables.append(file.read(columns=columns))
         if tables[-1].schema != tables[0].schema:
             raise InputError(f"{part} has other columns than {parts[0]}; the parts of a table must have the same.")
@@ -46,12 +50,12 @@ def parquet_length(path: Path) -> int:
     return total
 
 
-def parquet_batches(path: Path, columns: Sequence[str], size: int) -> Iterator[Any]:
-    """The columns as pyarrow tables of at most ``size`` lines each, read one by one."""
+def parquet_batches(path: Path, columns: Sequence[str], size: int, ids: Sequence[str] = ()) -> Iterator[Any]:
+    """The columns as pyarrow tables of at most ``size`` lines each, read one by one; ``ids`` as in reading all."""
     import pyarrow
 
     for part in _parts_of(path):
-        with _opened(part) as file:
+        with _opened(part, columns, ids) as file:
             for batch in file.iter_batches(batch_size=size, columns=list(columns)):
                 yield pyarrow.Table.from_batches([batch])
 
@@ -75,7 +79,8 @@ def _parts_of(path: Path) -> list[Path]:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[Any]:
+def _opened(path: Path, columns: Sequence[str] | None = (), ids: Sequence[str] = ()) -> Iterator[Any]:
+    """A file of which the ``columns``, or all where None, may be read without taking all memory."""
     try:
         import pyarrow
         from pyarrow import parquet
@@ -83,7 +88,27 @@ def _opened(path: Path) -> Iterator[Any]:
         raise MissingPackageError("reading parquet files", "pyarrow") from None
     try:
         with parquet.ParquetFile(path) as file:
-            yield file
+            texts = [field.name for field in file.schema_arrow if field.name in ids and _is_text(field.type)]
+            _check_size(path, file.metadata, file.schema_arrow.names if columns is None else columns)
+            if not texts:
+                yield file
+        if texts:
+            with parquet.ParquetFile(path, read_dictionary=texts) as file:
+                yield file
     except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as error:
         reason = str(error).partition("\n")[0].rstrip(".")
         raise InputError(f"{path} is damaged or not a parquet file: {reason}.") from None
+
+
+def _is_text(kind: Any) -> bool:
+    from pyarrow import types
+
+    return bool(types.is_string(kind) or types.is_large_string(kind))
+
+
+def _check_size(path: Path, metadata: Any, columns: Sequence[str]) -> None:
+    """Refuse columns that become far larger than their file, by what it says of their lines and of their bytes."""
+    wanted, groups = set(columns), range(metadata.num_row_groups)
+    chunks = [metadata.row_group(k).column(j) for k in groups for j in range(metadata.num_columns)] if wanted else []
+    stated = sum(each.total_uncompressed_size for each in chunks if each.path_in_schema.split(".")[0] in wanted)
+    check_ratio(path, path.stat().st_size, max(stated, BYTES_PER_ENTRY * len(wanted) * metadata.num_rows))

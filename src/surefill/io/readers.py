@@ -304,7 +304,7 @@ def _read_parquet(path: Path, options: ReadOptions, order_by: Column) -> LongTab
     order = None if place is None else names[place]
     found = _read_batches(path, (row, col, value), options.skip_missing) if order is None else None
     if found is None:
-        table = read_parquet(path, list(dict.fromkeys([row, col, value, order or value])))
+        table = read_parquet(path, list(dict.fromkeys([row, col, value, order or value])), ids=(row, col))
         found = read_long_frame(table, (row, col, value), str(path), order=order, skip_missing=options.skip_missing)
     _refuse_values_as_ids(path, found, names, options.choice)
     return found
@@ -315,7 +315,7 @@ def _read_batches(path: Path, names: tuple[str, str, str], skip_missing: bool) -
     if parquet_length(path) < 2 * BATCH_LINES:
         return None
     try:
-        return read_long_frames(parquet_batches(path, names, BATCH_LINES), names, str(path), skip_missing)
+        return read_long_frames(parquet_batches(path, names, BATCH_LINES, names[:2]), names, str(path), skip_missing)
     except InputError:
         return None
 

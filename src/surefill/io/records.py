@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefill.data.column_roles import Choice, Column, column_position, positions_of
+from surefill.data.labels import as_text, text_array
 from surefill.errors import InputError, is_seed
 from surefill.inputs import LARGEST_VALUE, check_size, current_limits
 from surefill.io.delimited import TextFile
@@ -160,8 +161,8 @@ class RecordReader:
             return _no_records(skipped)
         rows, cols = columns.ids(0, 1)
         check_bounds(columns, values, self._bounds)
-        i, j = rows.labels.astype(str)[rows.codes], cols.labels.astype(str)[cols.codes]
-        times = None if self._order is None else np.array(columns.texts(positions.index(self._order)), dtype=str)
+        i, j = as_text(rows.labels)[rows.codes], as_text(cols.labels)[cols.codes]
+        times = None if self._order is None else text_array(columns.texts(positions.index(self._order)))
         return Records(i, j, values, Place(skipped=skipped), times)
 
     def _parse_json(self, piece: bytes, lines_before: int) -> Records:
@@ -177,8 +178,8 @@ class RecordReader:
             if self.order_name is not None:
                 times.append(str(item.get(self.order_name, "")))
         rows, cols, values = zip(*found, strict=True) if found else ((), (), ())
-        labels = np.array(rows, dtype=str), np.array(cols, dtype=str)
-        when = None if self.order_name is None else np.array(times, dtype=str)
+        labels = text_array(rows), text_array(cols)
+        when = None if self.order_name is None else text_array(times)
         return Records(*labels, np.array(values, dtype=np.float64), Place(skipped=skipped), when)
 
     def _from_object(self, line: int, item: dict[str, Any]) -> tuple[str, str, float]:
@@ -192,7 +193,7 @@ class RecordReader:
                 raise InputError(f"{where}: {key!r} must be text or a whole number; got {json.dumps(label)}.")
             if isinstance(label, str) and HALF_CHARACTER.search(label):
                 raise InputError(f"{where}: {key!r} holds half a character, {label!r}, which is no text.")
-            check_size(where, "id", len(str(label)))
+            check_size(where, "id", len(str(label).encode()))
         if _is_missing(value):
             raise InputError(f"{where}: {self._keys[2]!r} is missing; --skip-missing leaves such lines out.")
         if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= LARGEST_VALUE:

@@ -56,9 +56,10 @@ def _number(number: float, exact: bool) -> str:
 
 
 class _TextColumn(NamedTuple):
-    """Cells as bytes, a line each, of which the first ``lengths`` count; cell ``places[t]`` is in line t of a table."""
+    """Cells as bytes, ``text[starts[k]:][:lengths[k]]`` each; cell ``places[t]`` is in line t of a table."""
 
     text: NDArray[np.uint8]
+    starts: NDArray[np.int64]
     lengths: NDArray[np.int32]
     places: NDArray[np.int64]
 
@@ -82,9 +83,8 @@ class _TextColumn(NamedTuple):
         """Texts as they are."""
         encoded = [text.encode() for text in texts]
         lengths = np.array([len(each) for each in encoded], np.int32)
-        width = max(1, int(lengths.max(initial=0)))
-        packed = np.frombuffer(b"".join(each.ljust(width) for each in encoded), np.uint8)
-        return cls(packed.reshape(len(encoded), width), lengths, np.arange(len(encoded)))
+        starts = np.cumsum([0, *lengths[:-1]], dtype=np.int64)[: len(encoded)]
+        return cls(np.frombuffer(b"".join(encoded), np.uint8), starts, lengths, np.arange(len(encoded)))
 
     @classmethod
     def of_numbers(cls, numbers: NDArray[Any], exact: bool) -> Self:
@@ -100,19 +100,18 @@ class _TextColumn(NamedTuple):
         for t in np.flatnonzero(lengths < 0).tolist():
             own = _number(float(column[t]), exact).encode()
             text[t, : len(own)], lengths[t] = np.frombuffer(own, np.uint8), len(own)
-        return cls(text, lengths, np.arange(len(column)))
+        return cls(text.ravel(), WIDTH * np.arange(len(column)), lengths, np.arange(len(column)))
 
 
 def _joined(columns: list[_TextColumn], delimiter: str) -> bytes:
     """The lines of a table."""
     first = np.cumsum([0, *(len(each.lengths) for each in columns)])
     offset = np.cumsum([0, *(each.text.size for each in columns)])
-    places = (each.text.shape[1] * np.arange(len(each.lengths)) for each in columns)
-    starts = np.concatenate([begin + place for begin, place in zip(offset, places, strict=False)])
+    starts = np.concatenate([begin + each.starts for begin, each in zip(offset, columns, strict=False)])
     lengths = np.concatenate([each.lengths for each in columns])
     cells = np.stack([begin + each.places for begin, each in zip(first, columns, strict=False)])
     out = np.empty(int(lengths[cells].sum()) + cells.size, np.uint8)
-    text = np.concatenate([each.text.ravel() for each in columns])
+    text = np.concatenate([each.text for each in columns])
     merge_columns(text, starts, lengths, cells, ord(delimiter), out)
     return out.tobytes()
 

@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 
 from surefill.arrays import Array
 from surefill.data.column_roles import MOST_UNNAMED, usual_roles
-from surefill.data.labels import whole_numbers
+from surefill.data.labels import text_array, whole_numbers
 from surefill.data.observations import Observations
 from surefill.errors import InputError, few
+from surefill.inputs import check_ids
 from surefill.io.delimited import TextColumns, TextFile
 
 INTEGER = re.compile(r"0|-?[1-9]\d{0,17}")
@@ -128,6 +129,8 @@ def wide_observations(
     rows, cols, values = cells
     if not len(values):
         raise InputError(f"{path} holds no values: at least one cell must be seen.")
+    for labels in (row_labels, col_labels):
+        check_ids(str(path), map(str, labels))
     return Observations(
         rows,
         cols,
@@ -147,7 +150,7 @@ def _as_ids(labels: Sequence[str | int]) -> NDArray[Any]:
     whole = whole_numbers([str(label) for label in labels])
     if whole is not None and len(np.unique(whole)) == len(whole):
         return whole
-    return np.array([str(label) for label in labels], dtype=np.str_)
+    return text_array([str(label) for label in labels])
 
 
 INDEX_NAME = "__index_level_0__"

@@ -16,7 +16,7 @@ from surefill.data.splits import fold_numbers, time_blocks
 from surefill.errors import InputError
 from surefill.estimators.evaluation import Evaluation, evaluate_folds
 from surefill.io import ReadOptions
-from surefill.io.readers import read_ordered
+from surefill.io.readers import check_source, read_ordered
 from surefill.jobs.stages import about, check_observed, read_file, stage
 from surefill.report import check_picture_target, draw_risk_coverage
 from surefill.waiting import Watcher, watched
@@ -79,6 +79,8 @@ def evaluate_file(
         check_picture_target(picture)
     source, options = Path(file), read or ReadOptions()
     if order_by is None:
+        check_source(source, options)
+        _check_read_twice(source, by)
         observations = read_file(source, options, progress)
         check_observed(source, options)
         folds = _folds(source, observations, by, options, random_state)
@@ -103,6 +105,15 @@ def evaluate_file(
         scores: dict[str, ArrayLike] = {ORDER_NAMES[name]: score for name, score in found.scores.items()}
         draw_risk_coverage(found.losses, scores, picture, found.loss.mean_name)
     return found
+
+
+def _check_read_twice(file: Path, by: int | str) -> None:
+    """Refuse a column of folds in what can be read only once."""
+    if isinstance(by, str) and not (file.is_file() or file.is_dir()):
+        raise InputError(
+            f"{file} is a pipe, which is read once, and a column of folds is read after the values: give a file, or "
+            f"the number of folds; got by {by!r}."
+        )
 
 
 def _windows(file: Path, times: Array, by: int | str) -> Indices:

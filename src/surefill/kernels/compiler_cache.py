@@ -52,12 +52,11 @@ class CompilerCache:
 
 def _make_private(folder: Path) -> bool:
     """Make the folder if it is not there; OSError where it is not ours alone."""
-    made = False
     try:
         folder.mkdir(mode=0o700)
         made = True
-    except FileExistsError:
-        pass
+    except FileExistsError:  # made by an earlier run, or by somebody else: whose it is, is looked at next
+        made = False
     found = folder.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
         raise PermissionError(f"{folder} belongs to somebody else")

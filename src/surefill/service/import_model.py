@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from sqlalchemy import Engine
 
+from surefill.data.labels import as_text
 from surefill.errors import InputError
 from surefill.estimators import PartialCompleter, load
 from surefill.losses import LOSSES, Misclassification
@@ -99,5 +100,5 @@ def columns_of(completer: PartialCompleter) -> Columns:
     """Its observations, a cell that was drawn several times as often with its mean."""
     seen = completer.observations_
     each = np.repeat(np.arange(len(seen)), seen.counts)
-    rows, cols = seen.row_names(seen.rows[each]).astype(str), seen.col_names(seen.cols[each]).astype(str)
+    rows, cols = as_text(seen.row_names(seen.rows[each])), as_text(seen.col_names(seen.cols[each]))
     return Columns(rows.tolist(), cols.tolist(), seen.values[each].tolist())

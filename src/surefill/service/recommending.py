@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from surefill.data.labels import as_text
 from surefill.errors import InputError
 from surefill.service.answers import LATER, NO_MODEL, NO_PROMISE, Prediction, predict
 from surefill.service.data_set import DataSet, InUse
@@ -49,5 +50,5 @@ def _columns(in_use: InUse) -> list[str]:
     if in_use.model is None:
         return in_use.recent.cols
     seen = in_use.model.completer.observations_
-    labels = seen.col_names(np.arange(seen.shape[1])).astype(str).tolist()
+    labels = as_text(seen.col_names(np.arange(seen.shape[1]))).tolist()
     return list(dict.fromkeys([*labels, *in_use.recent.cols]))

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from sqlalchemy import Connection, Engine
 
 from surefill.data import Observations
+from surefill.data.labels import text_array
 from surefill.errors import InputError, SolverError
 from surefill.estimators import PartialCompleter
 from surefill.io.durable import replacing
@@ -134,7 +135,7 @@ def _observations(
     """Some of all observations (i, j, values), in the rows and columns that have any of them, with their labels."""
     i, j, values = (column[which] for column in every)
     used = [np.unique(each, return_inverse=True) for each in (i, j)]
-    names = [np.array(of)[kept] for of, (kept, _) in zip(labels, used, strict=True)]
+    names = [text_array(of)[kept] for of, (kept, _) in zip(labels, used, strict=True)]
     return Observations(
         used[0][1],
         used[1][1],

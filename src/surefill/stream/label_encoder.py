@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from surefill.arrays import as_stored
+from surefill.data.labels import text_array
 from surefill.errors import InputError
 
 KINDS = {"i": "whole numbers", "U": "text"}
@@ -57,13 +58,13 @@ class LabelEncoder:
             array = self._from_objects(array)
         if array.dtype.kind == "u" and array.size and array.max() <= np.iinfo(np.int64).max:
             array = array.astype(np.int64)
-        kind = array.dtype.kind
+        kind = "U" if array.dtype == object else array.dtype.kind  # text of any length
         if array.ndim != 1 or kind not in KINDS:
             raise InputError(
                 f"{self.axis} labels must be text or whole numbers, one per observation; got {array.dtype}."
             )
         if self._kind and kind != self._kind:
-            raise InputError(f"{self.axis} labels are {KINDS[self._kind]} here; got {array[0].item()!r}.")
+            raise InputError(f"{self.axis} labels are {KINDS[self._kind]} here; got {array.tolist()[0]!r}.")
         found, first, inverse = np.unique(array, return_index=True, return_inverse=True)
         return found.tolist(), inverse, first, kind
 
@@ -72,7 +73,9 @@ class LabelEncoder:
         if kinds != {str} and kinds != {int}:
             names = ", ".join(sorted(kind.__name__ for kind in kinds))
             raise InputError(f"{self.axis} labels must be all text or all whole numbers; got {names}.")
-        return array.astype(str if kinds == {str} else np.int64)
+        if kinds == {int}:
+            return array.astype(np.int64)
+        return text_array(array.tolist()) if array.ndim == 1 else array
 
     def state(self) -> dict[str, Any]:
         """The labels in order: whole numbers as they are, text as concatenated UTF-8 and where each ends."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from surefill.data.labels import as_text
 from surefill.service.answers import Prediction
 from surefill.service.data_set import DataSet, InUse
 from surefill.service.recommending import recommend
@@ -22,7 +23,7 @@ def all_rows(in_use: InUse) -> list[str]:
     if in_use.model is None:
         return later
     seen = in_use.model.completer.observations_
-    labels: list[str] = seen.row_names(np.arange(seen.shape[0])).astype(str).tolist()
+    labels: list[str] = as_text(seen.row_names(np.arange(seen.shape[0]))).tolist()
     return list(dict.fromkeys([*labels, *later]))
 
 
