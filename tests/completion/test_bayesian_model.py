@@ -9,9 +9,9 @@ from scipy import stats
 from scipy.special import digamma, gammaln
 
 from surefill.completion import BayesianFactorModel, Completion, CompletionAlgorithm
-from surefill.completion.bayes.bayesian_model import VariationalSolver
 from surefill.completion.bayes.noise_precision import NoisePrecision
 from surefill.completion.bayes.variational import LEAST_NOISE, VariationalRegression
+from surefill.completion.bayes.variational_solver import VariationalSolver
 from surefill.confidence import PosteriorVariance
 from surefill.data import Observations, split_rows
 from surefill.datasets import load_movielens, make_blocks, make_low_rank

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from surefill.completion import BayesianFactorModel
-from surefill.completion.bayes.bayesian_model import VariationalSolver
 from surefill.completion.bayes.dated import DatedSolver
 from surefill.completion.bayes.drift import Sittings
+from surefill.completion.bayes.variational_solver import VariationalSolver
 from surefill.data import Observations, split_entries
 from surefill.datasets import make_low_rank
 from surefill.errors import InputError

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from surefill.completion import BayesianFactorModel
-from surefill.completion.bayes.bayesian_model import VariationalSolver
+from surefill.completion.bayes.variational_solver import VariationalSolver
 from surefill.data import Features, Observations, split_entries
 from surefill.data.features import FeatureScale
 from surefill.data.side_tables import join_features

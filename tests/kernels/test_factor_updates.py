@@ -143,3 +143,22 @@ def test_eight_systems_are_solved(solve, k):
     A[:k], A[k] = np.tril(matrices).transpose(1, 2, 0), b.T
     solve(A, x)
     np.testing.assert_allclose(np.einsum("lad,dl->la", matrices, x), b, atol=1e-9)
+
+
+@pytest.mark.parametrize("k", [3, 11])
+def test_moments_of_parts_add_up_to_those_that_an_update_goes_by(k):
+    entries, others, P, pull, rng = problem(2, False, k)
+    s = rng.uniform(0.5, 2, 6)
+    whole = updated(kernels.update_groups, entries, others, P, pull, s)
+    lines, total = kernels.regressors_of(*others, np.float64), np.zeros((4, kernels.moments_width(k)))
+    for part in (0, 1):  # every second entry of each group
+        where = [np.arange(STARTS[g] + part, STARTS[g + 1], 2) for g in range(4)]
+        starts, at = np.append(0, np.cumsum([len(each) for each in where])), np.concatenate(where)
+        cells = [entries[name][at] for name in ("other", "values", "counts", "scatter")]
+        moments = np.zeros_like(total)
+        kernels.sum_moments(0, 4, starts, *cells, 3.0, 0.5, lines, k, np.arange(4), moments)
+        total += moments
+    found = np.full_like(whole[0], 7), np.full_like(whole[1], 7), np.full_like(whole[2], 7)
+    kernels.update_from_moments(0, 4, total, s, P, pull, 0.3, 1e-3, *found)
+    for left, right in zip(found, whole, strict=True):
+        np.testing.assert_allclose(left[:4], right[:4], rtol=1e-9)

@@ -127,5 +127,7 @@ def locate(ids: IntArray, indices: IntArray) -> NDArray[np.int64]:
     """Position of each index among the sorted, distinct ``ids``, or -1 where it is not there."""
     if len(ids) and ids[0] == 0 and ids[-1] == len(ids) - 1:
         return np.where((indices >= 0) & (indices < len(ids)), indices, -1).astype(np.int64, copy=False)
+    if not len(ids):
+        return np.full(np.shape(indices), -1)
     position = np.minimum(np.searchsorted(ids, indices), len(ids) - 1)
     return np.where(ids[position] == indices, position, -1).astype(np.int64, copy=False)

@@ -176,29 +176,138 @@ def update_groups(
     k, stride = mean.shape[1], regressors.shape[1]
     width = (k + LANES) // LANES * LANES
     gathered, grams = np.empty(CHUNK * stride, regressors.dtype), np.empty((LANES, width, width))
-    spreads, systems, solutions = np.empty((LANES, k)), np.zeros((k + 1, k, LANES)), np.empty((k, LANES))
-    x, v = np.empty(k), np.empty(k)
+    spreads, scatters = np.empty((LANES, k)), np.empty(LANES)
+    systems, solutions = np.zeros((k + 1, k, LANES)), np.empty((k, LANES))
     for block in range(first, last, LANES):
         n = min(LANES, last - block)
         for lane in range(n):
-            g, gram, spread = block + lane, grams[lane], spreads[lane]
-            entries = starts[g], starts[g + 1]
-            _moments(*entries, other, values, counts, shift, scale, regressors, gathered, gram, spread)
-            _normal_equations(gram, spread, prior, pull[g], systems[:, :, lane])
-            for a in range(k):
-                variance[g, a] = noise / (noise_precision[g] * systems[a, a, lane])
-        for lane in range(n, LANES):
-            for a in range(k):
-                systems[a, a, lane] = 1.0  # lanes without a group solve something harmless
-        solve_systems(systems, solutions)
+            entries = starts[block + lane], starts[block + lane + 1]
+            moments = grams[lane], spreads[lane]
+            _moments(*entries, other, values, counts, shift, scale, regressors, gathered, *moments)
+            scatters[lane] = _scatter_of(*entries, other, scatter, regressors)
+        _solve_lanes(
+            block, n, grams, spreads, scatters, noise_precision, prior, pull, noise, least_noise,
+            systems, solutions, mean, variance, errors,
+        )  # fmt: skip
+
+
+@compiled
+def _solve_lanes(
+    block: int,
+    n: int,
+    grams: Array,
+    spreads: Array,
+    scatters: Array,
+    noise_precision: Array,
+    prior: Array,
+    pull: Floats,
+    noise: float,
+    least_noise: float,
+    systems: Array,
+    solutions: Array,
+    mean: Floats,
+    variance: Floats,
+    errors: Array,
+) -> None:
+    """x_g, v_g and e_g of the groups block <= g < block + n, at most eight, from their moments."""
+    k = mean.shape[1]
+    x, v = np.empty(k), np.empty(k)
+    for lane in range(n):
+        g = block + lane
+        _normal_equations(grams[lane], spreads[lane], prior, pull[g], systems[:, :, lane])
+        for a in range(k):
+            variance[g, a] = noise / (noise_precision[g] * systems[a, a, lane])
+    for lane in range(n, LANES):
+        for a in range(k):
+            systems[a, a, lane] = 1.0  # lanes without a group solve something harmless
+    solve_systems(systems, solutions)
+    for lane in range(n):
+        g = block + lane
+        for a in range(k):
+            x[a], v[a] = solutions[a, lane], variance[g, a]
+            mean[g, a] = x[a]
+        errors[g] = _expected_errors(grams[lane], spreads[lane], x, v) + scatters[lane]
+        errors[g] = max(errors[g], 0.0) + least_noise * grams[lane, 0, 0]
+
+
+def moments_width(k: int) -> int:
+    """How many numbers :func:`sum_moments` writes for a group: the triangle of (k + 1) x (k + 1), E and the scatter.
+
+    >>> moments_width(11)
+    90
+    """
+    return (k + 1) * (k + 2) // 2 + k + 1
+
+
+@compiled
+def sum_moments(
+    first: int,
+    last: int,
+    starts: NDArray[np.int64],
+    other: IntArray,
+    values: Floats,
+    counts: Floats,
+    scatter: Floats,
+    shift: float,
+    scale: float,
+    regressors: Floats,
+    k: int,
+    lines: IntArray,
+    total: Array,
+) -> None:
+    """Write A, b, sum_t c_t t_j (r_t - z_0)^2, E and sum_t t_j scatter_t of group g into ``total[lines[g]]``.
+
+    They are sums over entries: those of parts of a table add up, and :func:`update_from_moments` goes on from them.
+    """
+    stride = regressors.shape[1]
+    width = (k + LANES) // LANES * LANES
+    gathered, gram, spread = np.empty(CHUNK * stride, regressors.dtype), np.empty((width, width)), np.empty(k)
+    for g in range(first, last):
+        _moments(starts[g], starts[g + 1], other, values, counts, shift, scale, regressors, gathered, gram, spread)
+        line, at = total[lines[g]], 0
+        for a in range(k + 1):
+            for d in range(a + 1):
+                line[at] = gram[a, d]
+                at += 1
+        for a in range(k):
+            line[at + a] = spread[a]
+        line[at + k] = _scatter_of(starts[g], starts[g + 1], other, scatter, regressors)
+
+
+@compiled
+def update_from_moments(
+    first: int,
+    last: int,
+    moments: Array,
+    noise_precision: Array,
+    prior: Array,
+    pull: Floats,
+    noise: float,
+    least_noise: float,
+    mean: Floats,
+    variance: Floats,
+    errors: Array,
+) -> None:
+    """As :func:`update_groups`, from the ``moments`` of :func:`sum_moments`, a line for each group."""
+    k = mean.shape[1]
+    width = (k + LANES) // LANES * LANES
+    grams, spreads, scatters = np.zeros((LANES, width, width)), np.empty((LANES, k)), np.empty(LANES)
+    systems, solutions = np.zeros((k + 1, k, LANES)), np.empty((k, LANES))
+    for block in range(first, last, LANES):
+        n = min(LANES, last - block)
         for lane in range(n):
-            g, gram = block + lane, grams[lane]
+            line, at = moments[block + lane], 0
+            for a in range(k + 1):
+                for d in range(a + 1):
+                    grams[lane, a, d] = line[at]
+                    at += 1
             for a in range(k):
-                x[a], v[a] = solutions[a, lane], variance[g, a]
-                mean[g, a] = x[a]
-            errors[g] = _expected_errors(gram, spreads[lane], x, v)
-            errors[g] += _scatter_of(starts[g], starts[g + 1], other, scatter, regressors)
-            errors[g] = max(errors[g], 0.0) + least_noise * gram[0, 0]
+                spreads[lane, a] = line[at + a]
+            scatters[lane] = line[at + k]
+        _solve_lanes(
+            block, n, grams, spreads, scatters, noise_precision, prior, pull, noise, least_noise,
+            systems, solutions, mean, variance, errors,
+        )  # fmt: skip
 
 
 def update_groups_reference(

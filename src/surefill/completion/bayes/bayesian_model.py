@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
-from typing import Literal, Self
+from dataclasses import dataclass, replace
+from typing import Literal, Protocol, Self, TypeVar
 
 import numpy as np
 
-from surefill.arrays import Array, Floats
+from surefill.arrays import Array
 from surefill.completion.bayes.bayesian_completion import BayesianFactorCompletion
 from surefill.completion.bayes.dated import DatedSolver, dated_factors
-from surefill.completion.bayes.noise_precision import NoisePrecision
-from surefill.completion.bayes.variational import LEAST_NOISE, FactorPosterior, VariationalRegression
-from surefill.data import COMPACT_CELLS, Features, Observations
-from surefill.data.features import FeatureScale
+from surefill.completion.bayes.variational_solver import START_NOISE, VariationalSolver, some_lines
+from surefill.data import COMPACT_CELLS, Observations
 from surefill.data.splits import split_entries
 from surefill.errors import InputError, invalid_parameter, is_number, is_seed
-from surefill.loop import Outcome, ProgressCallback, Status, run
+from surefill.loop import Outcome, ProgressCallback, run
 from surefill.parallel import one_blas_thread
 from surefill.registry import storable
 
-START_NOISES = (0.8, 0.1)
+START_NOISES = (START_NOISE, 0.1)
 """Shares of the draws' variance to start from. After the first all factors may vanish for good where little was seen;
 after the second they fit some noise before they shrink."""
 
@@ -62,6 +60,55 @@ tables, such as those of drug responses or of digits, have use for more factors 
 
 FEWEST_CELLS = 5000
 """Cells from which on the rank is chosen: of fewer, the tenth held out cannot tell such a gain from chance."""
+
+
+State = TypeVar("State")
+
+
+class GrowingSolver(Protocol[State]):
+    """What the model needs of a solver, be it of a table in memory or of blocks of rows that lie elsewhere."""
+
+    @property
+    def rank(self) -> int:
+        """Factors that it fits."""
+        ...
+
+    @property
+    def n_cells(self) -> int:
+        """Cells that are fitted."""
+        ...
+
+    def measure(self, state: State) -> float:
+        """The lower bound on the evidence, less a constant."""
+        ...
+
+    def run(self, max_steps: int, progress: ProgressCallback | None) -> Outcome[State]:
+        """Sweeps until the bound hardly rises."""
+        ...
+
+    def from_noise(self, share: float) -> Self:
+        """The same, started from this share of the draws' variance as noise."""
+        ...
+
+    def from_state(self, state: State) -> Self:
+        """The same, gone on with from a state of one of its runs."""
+        ...
+
+    def sampled(self, share: float) -> GrowingSolver[State]:
+        """The solver of a share of the rows, or of the columns where those are more."""
+        ...
+
+    def adopting(self, state: State) -> Self:
+        """The same, started from the state of a sample."""
+        ...
+
+    def widening(self, state: State, rank: int) -> Self:
+        """The same, started from a state of one of its runs with more factors."""
+        ...
+
+    def release(self, state: State) -> None:
+        """Forget a state that is not needed any more."""
+        ...
 
 
 @storable
@@ -134,7 +181,7 @@ class BayesianFactorModel:
             return replace(self, rank=FIRST_RANK)
         if len(observations) > SAMPLED_CELLS:
             share = max(SAMPLE_SHARE, SAMPLED_CELLS / len(observations))
-            observations = _some_lines(observations, share, self.random_state)
+            observations = some_lines(observations, share, self.random_state)
         train, held_out = split_entries(observations, HELD_OUT, self.random_state)
         growth = replace(self, rank=most).growth(train, progress)
         rank, best = FIRST_RANK, _held_out_errors(next(growth), held_out)
@@ -153,16 +200,23 @@ class BayesianFactorModel:
         assert self.rank != "auto"
         target = min(self.rank, *observations.shape)
         solver = VariationalSolver.of(observations, min(target, FIRST_RANK), self.tol, self.random_state)
+        for outcome in self.grow(solver, target, progress):
+            yield solver.completion(outcome)
+
+    def grow(
+        self, solver: GrowingSolver[State], target: int, progress: ProgressCallback | None = None
+    ) -> Iterator[Outcome[State]]:
+        """What ``solver`` arrives at with ten, twenty, ... and ``target`` factors."""
         with one_blas_thread():  # its matrices are of the rank's size; the kernels use all cores by themselves
             outcome = self._maximise(solver, progress)
-        yield _completion(observations, solver.mean, outcome)
+        yield outcome
         rank = solver.rank
         while rank < target:
             rank = min(2 * rank, target)
             with one_blas_thread():
-                grown = replace(solver, start=solver.widened(outcome.state, rank), equal_noise=False)
-                outcome = run(grown, max_steps=min(GROWTH_SWEEPS, self.max_sweeps), progress=progress)
-            yield _completion(observations, solver.mean, outcome)
+                wider = solver.widening(outcome.state, rank)
+                outcome = wider.run(min(GROWTH_SWEEPS, self.max_sweeps), progress)
+            yield outcome
 
     def with_dates(
         self, completion: BayesianFactorCompletion, observations: Observations, progress: ProgressCallback | None = None
@@ -216,31 +270,22 @@ class BayesianFactorModel:
             raise InputError("a fit goes on from one of the same bounds only; give both the same 'bounds'.")
         solver = VariationalSolver.of(observations, start.rank, self.tol, self.random_state, start.mean)
         with one_blas_thread():
-            again = replace(solver, start=solver.reindexed(start.rows, start.cols, start.noise), equal_noise=False)
-            outcome = run(again, max_steps=min(GROWTH_SWEEPS, self.max_sweeps), progress=progress)
-        return _completion(observations, solver.mean, outcome).with_unseen(observations).with_covariances(observations)
+            again = solver.from_state(solver.reindexed(start.rows, start.cols, start.noise))
+            outcome = again.run(min(GROWTH_SWEEPS, self.max_sweeps), progress)
+        return solver.completion(outcome).with_unseen(observations).with_covariances(observations)
 
-    def _maximise(self, solver: VariationalSolver, progress: ProgressCallback | None) -> Outcome[VariationalState]:
+    def _maximise(self, solver: GrowingSolver[State], progress: ProgressCallback | None) -> Outcome[State]:
         """A few sweeps from each start, then the better one to its end; on a sample first where cells are many."""
-        if len(solver.observations) >= SAMPLED_CELLS:
-            return self._maximise_from_sample(solver, progress)
+        if solver.n_cells >= SAMPLED_CELLS:
+            state = self._maximise(solver.sampled(SAMPLE_SHARE), progress).state
+            return solver.adopting(state).run(self.max_sweeps, progress)
         first_sweeps = min(FIRST_SWEEPS, self.max_sweeps - 1)
-        started = [
-            run(replace(solver, start_noise=noise), max_steps=first_sweeps, progress=progress).state
-            for noise in START_NOISES
-        ]
-        best = replace(solver, start=max(started, key=solver.measure), equal_noise=False)
-        return run(best, max_steps=self.max_sweeps - first_sweeps, progress=progress)
-
-    def _maximise_from_sample(
-        self, solver: VariationalSolver, progress: ProgressCallback | None
-    ) -> Outcome[VariationalState]:
-        """The fit of a part of the rows (or columns) to its end, then sweeps over all from there."""
-        sample = _some_lines(solver.observations, SAMPLE_SHARE, self.random_state)
-        small = VariationalSolver.of(sample, solver.rank, self.tol, self.random_state, solver.mean)
-        state = self._maximise(small, progress).state
-        start = solver.reindexed(state.rows, state.cols, state.noise)
-        return run(replace(solver, start=start, equal_noise=False), max_steps=self.max_sweeps, progress=progress)
+        started = [solver.from_noise(noise).run(first_sweeps, progress).state for noise in START_NOISES]
+        best = max(started, key=solver.measure)
+        for state in started:
+            if state is not best:
+                solver.release(state)
+        return solver.from_state(best).run(self.max_sweeps - first_sweeps, progress)
 
     def _validate(self) -> None:
         if self.rank != "auto" and not (isinstance(self.rank, int | np.integer) and self.rank >= 1):
@@ -259,15 +304,6 @@ class BayesianFactorModel:
             raise invalid_parameter("BayesianFactorModel", "drift", "a number of at least 0, or 'auto'", self.drift)
 
 
-def _some_lines(observations: Observations, share: float, random_state: int) -> Observations:
-    """All cells of a random share of the present rows, or of the columns where those are more."""
-    by_row = len(observations.by_row) >= len(observations.by_col)
-    groups = observations.by_row if by_row else observations.by_col
-    size = max(1, round(share * len(groups)))
-    chosen = np.random.default_rng(random_state).choice(groups.ids, size, replace=False)
-    return observations.select(np.isin(observations.rows if by_row else observations.cols, chosen))
-
-
 def _most_factors(observations: Observations) -> int:
     """10, 20, 40 or 80: up to how many factors are tried."""
     if len(observations) < FEWEST_CELLS or min(observations.shape) <= FIRST_RANK:
@@ -280,159 +316,3 @@ def _most_factors(observations: Observations) -> int:
 def _held_out_errors(completion: BayesianFactorCompletion, held_out: Observations) -> Array:
     """Squared errors of cells that were held out, each as often as it was drawn."""
     return held_out.counts * held_out.squared_errors(completion.at(held_out.rows, held_out.cols))
-
-
-def _completion(
-    observations: Observations, mean: float, outcome: Outcome[VariationalState]
-) -> BayesianFactorCompletion:
-    state = outcome.state
-    return BayesianFactorCompletion(
-        shape=observations.shape,
-        unit=observations.unit,
-        mean=mean,
-        noise=state.noise,
-        status=outcome.status,
-        rows=state.rows,
-        cols=state.cols,
-    )
-
-
-@dataclass(frozen=True, eq=False)
-class VariationalState:
-    """Both posteriors and their prior means, the noise they were solved with, the expected squared errors of the rows'
-    entries and of all, each weighed by its noise precisions, the lower bound, and its gain."""
-
-    rows: FactorPosterior
-    cols: FactorPosterior
-    row_prior_means: Floats
-    col_prior_means: Floats
-    noise: float
-    row_errors: Array
-    error: float
-    bound: float
-    gain: float
-
-
-@dataclass(frozen=True, eq=False)
-class VariationalSolver:
-    """The solver that :func:`surefill.loop.run` drives: one step learns the prior, then solves columns and rows.
-
-    As long as ``equal_noise`` holds, all noise precisions are 1: what the first sweeps have not fitted yet would be
-    taken for noise.
-    """
-
-    observations: Observations
-    rows: VariationalRegression
-    cols: VariationalRegression
-    mean: float
-    rank: int
-    tol: float
-    random_state: int
-    start_noise: float = START_NOISES[0]
-    start: VariationalState | None = None
-    equal_noise: bool = True
-    task: str = field(default="fitting factors", init=False)
-
-    @classmethod
-    def of(
-        cls, observations: Observations, rank: int, tol: float, random_state: int, mean: float | None = None
-    ) -> Self:
-        """The solver for ``observations``; ``mean`` is that of the draws, on [-1, 1], unless given."""
-        obs = observations
-        if mean is None:
-            total = np.einsum("t,t->", obs.values, obs.counts, dtype=np.float64)
-            mean = float(obs.unit.to_unit(total / obs.n_draws))
-        rows = VariationalRegression.per_row(obs, obs.by_col.ids, mean, obs.unit)
-        cols = VariationalRegression.per_col(obs, obs.by_row.ids, mean, obs.unit)
-        rows = rows.with_features(obs.row_features, _scale_of(obs.row_features))
-        cols = cols.with_features(obs.col_features, _scale_of(obs.col_features))
-        return cls(obs, rows, cols, mean, rank, tol, random_state)
-
-    def init(self) -> VariationalState:
-        """Where another run stopped, or one sweep from small random factors under a first guess of the prior."""
-        if self.start is not None:
-            return self.start
-        m, n, rng = len(self.rows.groups), len(self.cols.groups), np.random.default_rng(self.random_state)
-        rank = min(self.rank, m, n)
-        rows, cols = FactorPosterior.start(self.rows, rank, n, rng), FactorPosterior.start(self.cols, rank, m, rng)
-        variance = float(self.observations.unit.squared_error_to_unit(self.observations.variance))
-        return self._first_sweep(rows, cols, self.start_noise * variance + LEAST_NOISE[self.rows.dtype])
-
-    def widened(self, state: VariationalState, rank: int) -> VariationalState:
-        """One sweep from ``state`` with random factors added up to ``rank``."""
-        n_new, rng = rank + 1 - state.rows.mean.shape[1], np.random.default_rng([self.random_state, rank])
-        return self._first_sweep(state.rows.widened(n_new, rng), state.cols.widened(n_new, rng), state.noise)
-
-    def reindexed(self, rows: FactorPosterior, cols: FactorPosterior, noise: float) -> VariationalState:
-        """One sweep from the posteriors of other observations, columns unknown there at their prior."""
-        row_ids, col_ids = self.rows.groups.ids, self.cols.groups.ids
-        known_rows = rows.reindexed(row_ids, self.rows.draws).with_implicit_reindexed(cols.ids, col_ids)
-        known_cols = cols.reindexed(col_ids, self.cols.draws).with_implicit_reindexed(rows.ids, row_ids)
-        # Rows come first: columns would be drawn to 0 by those that are not known yet.
-        means, s = self.rows.prior_means(known_rows), known_rows.noise_precision
-        rows = self.rows.solve(known_rows, means, known_cols, noise, s).posterior
-        return self._first_sweep(rows, known_cols, noise)
-
-    def step(self, state: VariationalState) -> VariationalState:
-        """The priors, the rows' noise precisions and the noise given the factors, then all columns, then all rows."""
-        rows, row_means = self.rows.with_learnt_prior(state.rows, state.row_prior_means, self.cols)
-        cols, col_means = self.cols.with_learnt_prior(state.cols, state.col_prior_means, self.rows)
-        if not self.equal_noise:
-            strayed = self.rows.strayed(rows, row_means)
-            learnt = _relearnt(rows.noise_precision, state.row_errors / state.noise + strayed)
-            rows = replace(rows, noise_precision=learnt)
-        noise = float(rows.noise_precision.mean[:-1] @ state.row_errors) / self.observations.n_draws
-        return self._sweep(rows, cols, row_means, col_means, noise, state.bound)
-
-    def _first_sweep(self, rows: FactorPosterior, cols: FactorPosterior, noise: float) -> VariationalState:
-        """A sweep from posteriors that were not learnt from these observations."""
-        means = self.rows.prior_means(rows), self.cols.prior_means(cols)
-        return self._sweep(rows, cols, *means, noise, -np.inf)
-
-    def _sweep(
-        self,
-        rows: FactorPosterior,
-        cols: FactorPosterior,
-        row_means: Floats,
-        col_means: Floats,
-        noise: float,
-        bound_before: float,
-    ) -> VariationalState:
-        """All columns given the rows, their noise precisions, then all rows given the columns; the lower bound then."""
-        new_cols = self.cols.solve(cols, col_means, rows, noise, cols.noise_precision)
-        cols, of_cols = new_cols.posterior, new_cols.bound
-        if not self.equal_noise:
-            strayed, before = self.cols.strayed(cols, col_means), cols.noise_precision
-            learnt = _relearnt(before, new_cols.errors / noise + strayed)
-            of_cols += learnt.bound - before.bound - float((learnt.mean - before.mean)[:-1] @ strayed) / 2
-            cols = replace(cols, noise_precision=learnt)
-        new_rows = self.rows.solve(rows, row_means, cols, noise, rows.noise_precision)
-        error, n_draws = new_rows.error, self.observations.n_draws
-        bound = -(error / noise + n_draws * np.log(noise)) / 2 + new_rows.bound + of_cols
-        return VariationalState(
-            rows=new_rows.posterior,
-            cols=cols,
-            row_prior_means=row_means,
-            col_prior_means=col_means,
-            noise=noise,
-            row_errors=new_rows.errors,
-            error=error,
-            bound=bound,
-            gain=bound - bound_before,
-        )
-
-    def measure(self, state: VariationalState) -> float:
-        """The lower bound on the evidence, less a constant."""
-        return state.bound
-
-    def terminate(self, state: VariationalState) -> Status | None:
-        """Converged once a sweep raises the bound by less than ``tol`` per draw."""
-        return Status.CONVERGED if state.gain < self.tol * self.observations.n_draws else None
-
-
-def _scale_of(features: Features | None) -> FeatureScale | None:
-    return None if features is None else FeatureScale.of(features)
-
-
-def _relearnt(noise_precision: NoisePrecision, errors: Array) -> NoisePrecision:
-    return noise_precision.updated(errors).with_best_strength()

@@ -32,7 +32,7 @@ from surefill.loop import Status
 from surefill.registry import storable
 
 if TYPE_CHECKING:
-    from surefill.completion.bayes.bayesian_model import VariationalSolver, VariationalState
+    from surefill.completion.bayes.variational_solver import VariationalSolver, VariationalState
 
 
 @storable

@@ -79,8 +79,13 @@ class NoisePrecision:
 
     def with_best_strength(self) -> Self:
         """The same with the strength that raises the lower bound on the evidence most."""
+        return replace(self, strength=best_strength(self.excess, len(self.draws) - 1))
+
+    @property
+    def excess(self) -> float:
+        """E s_g - E log s_g - 1, summed over the groups: all that the strength is learnt from."""
         excess = self.mean[:-1] - digamma(self.shape[:-1]) + np.log(self._rate[:-1]) - 1
-        return replace(self, strength=_strength_of(float(excess.sum() + PSEUDO_EXCESS) / len(self.draws)))
+        return float(excess.sum())
 
     @cached_property
     def mean(self) -> Array:
@@ -90,10 +95,13 @@ class NoisePrecision:
     @property
     def bound(self) -> float:
         """These groups' part of the lower bound on the evidence, less what the weighted errors take from it."""
-        half = self.strength / 2
-        of_prior = half * np.log(half) - gammaln(half)
+        return bound_with_prior(self.bound_of_groups, len(self.draws) - 1, self.strength)
+
+    @property
+    def bound_of_groups(self) -> float:
+        """The same without what the prior adds; a sum over the groups."""
         of_groups = gammaln(self.shape) - self.shape * np.log(self._rate) + self.mean * self.errors / 2
-        return float(of_groups[:-1].sum() + len(self.draws) * of_prior - half * (1 + PSEUDO_EXCESS))
+        return float(of_groups[:-1].sum())
 
     @property
     def shape(self) -> Array:
@@ -103,6 +111,18 @@ class NoisePrecision:
     @property
     def _rate(self) -> Array:
         return (self.strength + self.errors) / 2
+
+
+def best_strength(excess: float, n_groups: int) -> float:
+    """The strength that raises the bound most, given :attr:`NoisePrecision.excess` of all groups."""
+    return _strength_of((excess + PSEUDO_EXCESS) / (n_groups + 1))
+
+
+def bound_with_prior(of_groups: float, n_groups: int, strength: float) -> float:
+    """:attr:`NoisePrecision.bound` from :attr:`NoisePrecision.bound_of_groups` of all groups."""
+    half = strength / 2
+    of_prior = half * np.log(half) - gammaln(half)
+    return float(of_groups + (n_groups + 1) * of_prior - half * (1 + PSEUDO_EXCESS))
 
 
 def _strength_of(excess: float) -> float:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Self
 
 import numpy as np
@@ -129,6 +129,43 @@ class FactorPosterior:
             weights=None if self.weights is None else np.hstack([self.weights, np.zeros((len(self.weights), n_new))]),
         )
 
+    @property
+    def coefficients(self) -> Array:
+        """a, g_0 and the weights of features, line by line: what m_g has beside implicit factors."""
+        weights = [] if self.weights is None else list(self.weights)
+        return np.stack([self.intercept, self.implicit[-1], *weights])
+
+    def solved_prior(self, gram: Array, right: Array) -> Array:
+        """The best coefficients given the sums of :meth:`VariationalRegression.prior_sums` over all groups."""
+        n_weights = 0 if self.weights is None else len(self.weights)
+        penalty = [IMPLICIT_PENALTY] * 2 + [self.ridge] * n_weights
+        return np.asarray(np.linalg.solve(gram + np.diag(penalty), right))
+
+    def with_prior(self, learnt: Array, implicit: Floats) -> Self:
+        """The same with these coefficients and implicit factors."""
+        weights = None if self.weights is None else learnt[2:].astype(np.float64)
+        return replace(self, intercept=learnt[0], implicit=implicit, weights=weights)
+
+    def with_best_precision(self, scatter: Array, n_groups: int) -> Self:
+        """The same with the precision that raises the bound most, given the scatter of groups and of the prior."""
+        return replace(self, precision=np.asarray(np.linalg.inv(scatter / (n_groups + 1)), dtype=np.float64))
+
+    def scatter_of_prior(self, of_implicit: Array) -> Array:
+        """3 (sum_h d_h d_h' + g_0 g_0' + a a'), and one pseudo-group's variance; ``of_implicit`` is the first sum."""
+        common, a = self.implicit[-1], self.intercept
+        own = PRIOR_VARIANCE * np.eye(len(a))
+        if self.weights is not None:
+            own += self.ridge * self.weights.T @ self.weights
+        return np.asarray(own + IMPLICIT_PENALTY * (of_implicit + squared(common[None]) + np.outer(a, a)))
+
+    def bound(self, scatter: Array, n_groups: int, log_variance: float) -> float:
+        """The factors' part of the lower bound on the evidence, less a constant."""
+        log_det = np.linalg.slogdet(self.precision)[1]
+        fit = (n_groups + 1) * log_det - np.sum(self.precision * scatter)
+        if self.weights is not None:
+            fit += (self.weights.size + 1) * np.log(self.ridge) - self.ridge / IMPLICIT_PENALTY
+        return float(fit + log_variance) / 2
+
     def merged(self, new: Self) -> Self:
         """This posterior with the groups of ``new`` added or put in place."""
         tables, others = ((q.mean, q.variance, q.noise_precision.draws, q.noise_precision.errors) for q in (self, new))
@@ -178,12 +215,10 @@ class FactorPosterior:
 
 @dataclass(frozen=True, eq=False)
 class PosteriorUpdate:
-    """The groups' new posterior, e_g of each group, s2 times the errors of its noise precision, and their part of the
-    lower bound but for what the errors take from it."""
+    """The groups' new posterior, and e_g of each group, s2 times the errors of its noise precision."""
 
     posterior: FactorPosterior
     errors: Array
-    bound: float
 
     @property
     def error(self) -> float:
@@ -254,17 +289,33 @@ class VariationalRegression:
         noise_precision: NoisePrecision,
     ) -> PosteriorUpdate:
         """The best posterior of the groups under ``prior``, given the others' ``fixed`` and the noise precisions."""
+        return self.solve_on(prior, prior_means, self.lines_of(fixed), noise, noise_precision)
+
+    def solve_on(
+        self, prior: FactorPosterior, prior_means: Floats, lines: Floats, noise: float, noise_precision: NoisePrecision
+    ) -> PosteriorUpdate:
+        """As :meth:`solve`, given all that is known of the others as :meth:`lines_of` has it."""
+        entries = self.values, self.counts, self.scatter, self.shift, self.scale, lines
+        return self.updated_by(partial(self.over, update_groups, *entries), prior, prior_means, noise, noise_precision)
+
+    def updated_by(
+        self,
+        kernel: Callable[..., None],
+        prior: FactorPosterior,
+        prior_means: Floats,
+        noise: float,
+        noise_precision: NoisePrecision,
+    ) -> PosteriorUpdate:
+        """The posterior that ``kernel`` writes for all groups, with its errors and its part of the lower bound."""
         P, size = noise * prior.precision, (len(self.groups) + 1, prior.mean.shape[1])
         mean: Floats = np.zeros(size, self.dtype)
         variance, errors = np.empty_like(mean), np.empty(len(self.groups))
         variance[-1] = np.diag(np.linalg.inv(prior.precision))
         pull = prior_means @ P.astype(self.dtype)
-        entries = self.values, self.counts, self.scatter, self.shift, self.scale, self._regressors(fixed)
-        noises = noise, LEAST_NOISE[self.dtype]
-        self._over(update_groups, *entries, noise_precision.mean, P, pull, *noises, mean, variance, errors)
+        kernel(noise_precision.mean, P, pull, noise, LEAST_NOISE[self.dtype], mean, variance, errors)
         ids = self.groups.ids
         posterior = replace(prior, ids=ids, mean=mean, variance=variance, noise_precision=noise_precision)
-        return PosteriorUpdate(posterior, errors, self._bound(posterior, prior_means) + noise_precision.bound)
+        return PosteriorUpdate(posterior, errors)
 
     def solve_new_groups(self, prior: FactorPosterior, fixed: FactorPosterior, noise: float) -> FactorPosterior:
         """The posterior of groups that were not fitted, of factors and of noise precisions by turns."""
@@ -281,17 +332,18 @@ class VariationalRegression:
         """s2 (F + E + s2 L)^-1 / s_g of each group, and last the prior's L^-1."""
         s, P = reindexed(prior.ids, prior.noise_precision.mean, self.groups.ids), noise * prior.precision
         inverse: Floats = np.empty((len(self.groups) + 1, *P.shape), self.dtype)
-        self._over(invert_updates, self.values, self.counts, self._regressors(fixed), s, P, inverse)
+        self.over(invert_updates, self.values, self.counts, self.lines_of(fixed), s, P, inverse)
         inverse[-1] = np.linalg.inv(P)
         inverse *= self.dtype(noise)
         return inverse
 
-    def _over(self, kernel: Callable[..., None], *arrays: Any) -> None:
+    def over(self, kernel: Callable[..., None], *arrays: Any) -> None:
         """Run ``kernel(first, last, starts, other, *arrays)`` over all groups, on all cores."""
         starts = self.groups.starts
         over_ranges(lambda first, last: kernel(first, last, starts, self.other, *arrays), starts)
 
-    def _regressors(self, fixed: FactorPosterior) -> Floats:
+    def lines_of(self, fixed: FactorPosterior) -> Floats:
+        """What entries gather of the others: a line of :func:`regressors_of` for each."""
         return regressors_of(fixed.mean, fixed.variance, fixed.noise_precision.mean, self.dtype)
 
     @cached_property
@@ -301,25 +353,25 @@ class VariationalRegression:
             return self.groups.sizes * np.float64(self.counts[0])
         return np.asarray(np.add.reduceat(self.counts, self.groups.starts[:-1], dtype=np.float64))
 
-    def totals(self, table: Floats) -> Floats:
-        """sum_t table[other_t] over the entries t of each group."""
+    def totals(self, table: Floats, dtype: Any = None) -> Floats:
+        """sum_t table[other_t] over the entries t of each group, summed in double precision, given as ``dtype``."""
         k = table.shape[1]
         lines: Floats = np.zeros((len(table), whole_lanes(k)), self.dtype)
-        total: Floats = np.empty((len(self.groups), k), self.dtype)
+        total: Floats = np.empty((len(self.groups), k), dtype or self.dtype)
         lines[:, :k] = table
-        self._over(sum_lines, lines, total)
+        self.over(sum_lines, lines, total)
         return total
 
     def prior_means(self, prior: FactorPosterior) -> Floats:
         """m_g of each group."""
-        means = prior.intercept.astype(self.dtype) + self._implicit_means(prior.implicit)
+        means = prior.intercept.astype(self.dtype) + self.implicit_means(prior.implicit)
         if self.features is None or prior.weights is None:
             return means
         return np.asarray(means + self.features @ prior.weights.astype(self.dtype))
 
-    def _implicit_means(self, implicit: Floats) -> Floats:
+    def implicit_means(self, implicit: Floats) -> Floats:
         """sum of implicit_h over the h that a group was seen at / sqrt(n_g)."""
-        return self.totals(implicit) / self._root_sizes
+        return self.totals(implicit) / self.root_sizes
 
     def with_learnt_prior(
         self, posterior: FactorPosterior, prior_means: Floats, across: VariationalRegression
@@ -327,8 +379,7 @@ class VariationalRegression:
         """``posterior`` with better prior means, its m_g, and the best precision; ``across`` regresses the others."""
         refitted, prior_means = self._fitted_prior_means(posterior, prior_means, across)
         refitted = _with_best_ridge(refitted)
-        covariance = self._scatter(refitted, prior_means) / (len(self.groups) + 1)
-        return replace(refitted, precision=np.asarray(np.linalg.inv(covariance), dtype=np.float64)), prior_means
+        return refitted.with_best_precision(self._scatter(refitted, prior_means), len(self.groups)), prior_means
 
     def strayed(self, posterior: FactorPosterior, prior_means: Floats) -> Array:
         """d_g = E (x_g - m_g)' L (x_g - m_g) of each group: what its factors add to the errors of its s_g."""
@@ -339,71 +390,90 @@ class VariationalRegression:
             total[rows] = np.einsum("ga,ga->g", away @ L, away) + v[:-1][rows] @ np.diag(L)
         return total
 
-    def _bound(self, posterior: FactorPosterior, prior_means: Floats) -> float:
-        """The factors' part of the lower bound on the evidence, less a constant."""
-        log_det = np.linalg.slogdet(posterior.precision)[1]
-        fit = (len(self.groups) + 1) * log_det - np.sum(posterior.precision * self._scatter(posterior, prior_means))
-        if posterior.weights is not None:
-            fit += (posterior.weights.size + 1) * np.log(posterior.ridge) - posterior.ridge / IMPLICIT_PENALTY
-        return float(fit + np.log(posterior.variance[:-1]).sum(dtype=np.float64)) / 2
+    def bound(self, posterior: FactorPosterior, prior_means: Floats) -> float:
+        """The groups' part of the lower bound on the evidence, but for what the errors take from it."""
+        scatter, n_groups = self._scatter(posterior, prior_means), len(self.groups)
+        of_factors = posterior.bound(scatter, n_groups, log_variances(posterior))
+        return of_factors + posterior.noise_precision.bound
 
     def _scatter(self, posterior: FactorPosterior, prior_means: Floats) -> Array:
-        """E sum_g s_g (x_g - m_g)(x_g - m_g)' + 3 (sum_h d_h d_h' + g_0 g_0' + a a'), and one pseudo-group's variance.
+        """What the precision is learnt from: the scatter of the groups, and of the prior's own parameters."""
+        of_implicit = squared(posterior.implicit[:-1], posterior.implicit[-1])
+        return self.scatter_of_groups(posterior, prior_means) + posterior.scatter_of_prior(of_implicit)
 
-        d_h = implicit_h - g_0, and a is the intercept.
-        """
+    def scatter_of_groups(self, posterior: FactorPosterior, prior_means: Floats) -> Array:
+        """E sum_g s_g (x_g - m_g)(x_g - m_g)'."""
         s = posterior.noise_precision.mean[:-1]
-        own = np.diag(s @ posterior.variance[:-1] + PRIOR_VARIANCE)
-        common, a = posterior.implicit[-1], posterior.intercept
-        of_prior = _squared(posterior.implicit[:-1], common) + _squared(common[None]) + np.outer(a, a)
-        if posterior.weights is not None:
-            own += posterior.ridge * posterior.weights.T @ posterior.weights
-        return own + IMPLICIT_PENALTY * of_prior + _squared(posterior.mean[:-1], prior_means, s)
+        return np.diag(s @ posterior.variance[:-1]) + squared(posterior.mean[:-1], prior_means, s)
 
     def _fitted_prior_means(
         self, posterior: FactorPosterior, prior_means: Floats, across: VariationalRegression
     ) -> tuple[FactorPosterior, Floats]:
         """Lower sum_g s_g |x_g - m_g|^2 + 3 (sum_h |d_h|^2 + |g_0|^2 + |a|^2): the best a and g_0, then better d_h.
 
-        From the implicit factors as they were; gives the new prior and its m_g.
+        d_h = implicit_h - g_0, from the implicit factors as they were: one step, the best along the gradient, by
+        factor; sweeps go on from it. Gives the new prior and its m_g.
         """
-        x, by_size = posterior.mean[:-1], np.column_stack([np.ones_like(self._root_sizes), self._root_sizes])
-        before, penalty = [posterior.intercept, posterior.implicit[-1]], [IMPLICIT_PENALTY] * 2
-        if self.features is not None and posterior.weights is not None:
-            by_size = np.column_stack([by_size, self.features])
-            before, penalty = [*before, *posterior.weights], [*penalty, *[posterior.ridge] * len(posterior.weights)]
-        of_size = by_size @ np.stack(before).astype(self.dtype)
-        d, m = posterior.implicit - posterior.implicit[-1], prior_means - of_size
-        s = posterior.noise_precision.mean[:-1, None].astype(self.dtype)
-        gram = _products(s * by_size, by_size) + np.diag(penalty)
-        learnt = np.linalg.solve(gram, _products(s * by_size, x - m))
-        of_size = by_size @ learnt.astype(self.dtype)
-        d, m = self._fitted_implicit(x - of_size, s, d, m, across)
-        weights = None if posterior.weights is None else learnt[2:].astype(np.float64)
-        implicit = d + learnt[1].astype(self.dtype)
-        return replace(posterior, intercept=learnt[0], implicit=implicit, weights=weights), m + of_size
+        learnt = posterior.solved_prior(*self.prior_sums(posterior, prior_means))
+        pull, d = self.implicit_pull(posterior, prior_means, learnt), posterior.implicit - posterior.implicit[-1]
+        gradient = with_zeros(across.totals(with_zeros(pull))) - self.dtype(IMPLICIT_PENALTY) * d
+        of_groups, squares = self.implicit_means(gradient), column_sums(gradient, gradient)
+        length = best_length(squares, self.curvature_along(posterior, of_groups)).astype(self.dtype)
+        implicit = d + length * gradient + learnt[1].astype(self.dtype)
+        means = self.moved_means(posterior, prior_means, learnt, length * of_groups)
+        return posterior.with_prior(learnt, implicit), means
 
-    def _fitted_implicit(
-        self, target: Floats, s: Floats, implicit: Floats, m: Floats, across: VariationalRegression
-    ) -> tuple[Floats, Floats]:
-        """One step, the best along the gradient, on sum_g s_g |target_g - m_g|^2 + 3 sum_h |implicit_h|^2, by factor.
+    def prior_sums(self, posterior: FactorPosterior, prior_means: Floats) -> tuple[Array, Array]:
+        """F' S F and F' S (x - i), sums over groups: F their (1, sqrt(n_g), f_g), i what implicit factors explain."""
+        F, s, x = self._size_regressors(posterior), self._weights_of(posterior), posterior.mean[:-1]
+        return _products(s * F, F), _products(s * F, x - self._implicit_part(posterior, prior_means))
 
-        From ``implicit`` and their m_g, gives the new ones and theirs; sweeps go on from them.
-        """
-        gradient = self._transposed_prior_means(s * (target - m), across) - self.dtype(IMPLICIT_PENALTY) * implicit
-        of_groups, squares = self._implicit_means(gradient), _column_sums(gradient, gradient)
-        curvature = _column_sums(s * of_groups, of_groups) + IMPLICIT_PENALTY * squares
-        length: Floats = (squares / np.maximum(curvature, TINY)).astype(self.dtype)
-        return implicit + length * gradient, m + length * of_groups
+    def implicit_pull(self, posterior: FactorPosterior, prior_means: Floats, learnt: Array) -> Floats:
+        """s_g (x_g - m_g) / sqrt(n_g) of each group, where m_g has the ``learnt`` a, g_0 and weights."""
+        explained = self._size_regressors(posterior) @ learnt.astype(self.dtype)
+        left = posterior.mean[:-1] - explained - self._implicit_part(posterior, prior_means)
+        return np.asarray(self._weights_of(posterior) * left / self.root_sizes)
 
-    def _transposed_prior_means(self, table: Floats, across: VariationalRegression) -> Floats:
-        """The transpose of :meth:`_implicit_means`, from these groups to the others."""
-        zeros: Floats = np.zeros((1, table.shape[1]), self.dtype)
-        return np.vstack([across.totals(np.vstack([table / self._root_sizes, zeros])), zeros])
+    def curvature_along(self, posterior: FactorPosterior, of_groups: Floats) -> Array:
+        """sum_g s_g of_groups_g^2, by factor: how fast the cost bends where m_g moves by ``of_groups``."""
+        return column_sums(self._weights_of(posterior) * of_groups, of_groups)
+
+    def moved_means(self, posterior: FactorPosterior, prior_means: Floats, learnt: Array, step: Floats) -> Floats:
+        """m_g with the ``learnt`` a, g_0 and weights, and moved by ``step``."""
+        explained = self._size_regressors(posterior) @ learnt.astype(self.dtype)
+        return np.asarray(self._implicit_part(posterior, prior_means) + step + explained)
+
+    def _size_regressors(self, posterior: FactorPosterior) -> Floats:
+        by_size: Floats = np.column_stack([np.ones_like(self.root_sizes), self.root_sizes])
+        if self.features is None or posterior.weights is None:
+            return by_size
+        return np.column_stack([by_size, self.features])
+
+    def _implicit_part(self, posterior: FactorPosterior, prior_means: Floats) -> Floats:
+        return np.asarray(prior_means - self._size_regressors(posterior) @ posterior.coefficients.astype(self.dtype))
+
+    def _weights_of(self, posterior: FactorPosterior) -> Floats:
+        return posterior.noise_precision.mean[:-1, None].astype(self.dtype)
 
     @cached_property
-    def _root_sizes(self) -> Floats:
+    def root_sizes(self) -> Floats:
+        """sqrt(n_g) of each group, as a column."""
         return np.sqrt(self.groups.sizes, dtype=self.dtype)[:, None]
+
+
+def best_length(squares: Array, curvature: Array) -> Array:
+    """The best step along the gradient, of these squares, by factor; ``curvature`` is that of the groups alone."""
+    return squares / np.maximum(curvature + IMPLICIT_PENALTY * squares, TINY)
+
+
+def log_variances(posterior: FactorPosterior) -> float:
+    """sum_g sum_a log v_ga."""
+    return float(np.log(posterior.variance[:-1]).sum(dtype=np.float64))
+
+
+def with_zeros(table: Floats) -> Floats:
+    """The table with a last line of zeros, for groups unknown."""
+    return np.vstack([table, np.zeros((1, table.shape[1]), table.dtype)])
 
 
 def _with_best_ridge(posterior: FactorPosterior) -> FactorPosterior:
@@ -426,7 +496,7 @@ def _one_or_each(array: Any, groups: Groups, dtype: type) -> Floats:
     return array[:1].astype(dtype) if same else groups.take(array).astype(dtype)
 
 
-def _squared(table: Floats, less: Any = 0.0, weights: Array | None = None) -> Array:
+def squared(table: Floats, less: Any = 0.0, weights: Array | None = None) -> Array:
     """T' W T in double precision, of the table less another one, or less one line."""
     total = np.zeros((table.shape[1],) * 2)
     for rows in row_blocks(*table.shape):
@@ -440,6 +510,6 @@ def _products(left: Floats, right: Floats) -> Array:
     return np.asarray(np.einsum("gb,ga->ba", left, right, dtype=np.float64))
 
 
-def _column_sums(left: Floats, right: Floats) -> Array:
+def column_sums(left: Floats, right: Floats) -> Array:
     """sum_g left_ga right_ga of each column a, in double precision."""
     return np.asarray(np.einsum("ga,ga->a", left, right, dtype=np.float64))
