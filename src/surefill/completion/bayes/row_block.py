@@ -1,8 +1,8 @@
 """One block of rows of a Bayesian factor model: its cells, its rows' posterior, and what it adds to sums over all rows.
 
 A sweep of :class:`surefill.completion.bayes.variational_solver.VariationalSolver` is sums over rows and updates of
-single rows. Here a block owns its rows: methods take what is known of all columns, update the block's rows, and give sums for
-each column or for all. Nothing that has a line for each row or each cell leaves the block.
+single rows. Here a block owns its rows: methods take what is known of all columns, update the block's rows, and give
+sums for each column or for all. Nothing that has a line for each row or each cell leaves the block.
 """
 
 from __future__ import annotations
