@@ -6,13 +6,11 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import surefill as sf
 from surefill.errors import InputError
 from surefill.estimators import iterate_recommendations
-from surefill.estimators.recommending import Ranking, _best
+from surefill.estimators.recommending import Ranking
 from surefill.guarantee import Reason
 
 KINDS = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "pyarrow": pa.table}
@@ -154,18 +152,6 @@ def test_all_rows_are_ranked_in_blocks_as_one_by_one(completer, monkeypatch):
             found.setdefault(user, []).append(item)
     for row in ("u0", "u7", "u39"):
         assert found.get(row, []) == completer.recommend(row, 3).labels
-
-
-@settings(max_examples=60, deadline=None)
-@given(st.data())
-def test_the_best_by_partition_are_the_best_by_sorting(data):
-    m, n, k = (data.draw(st.integers(1, 5)) for _ in range(3))
-    few = st.lists(st.integers(0, 2), min_size=m * n, max_size=m * n)
-    value, risk, allowed = (np.array(data.draw(few), float).reshape(m, n) for _ in range(3))
-    lines, places = _best(value, risk, allowed > 0, k)
-    for line in range(m):
-        ranked = sorted((-value[line, j], risk[line, j], j) for j in range(n) if allowed[line, j] > 0)
-        assert places[lines == line].tolist() == [j for _, _, j in ranked[:k]]
 
 
 def test_similar_rows_are_those_whose_predictions_differ_least(completer):

@@ -222,7 +222,11 @@ def _filled(done: CompletedFile) -> str:
     if done.missing_in_rows == 0:
         return "No cell is missing: there is nothing to fill. A 0 is a value; if it stands for a hole, leave it empty."
     of_rows = f" of the {done.rows_written:,} rows asked for" if done.rows_written < done.rows else ""
-    count = f"Filled {done.filled_cells:,} of {done.missing_in_rows:,} missing cells{of_rows} ({done.filled_share:.1%})"
+    count = f"{done.filled_cells:,} of {done.missing_in_rows:,} missing cells{of_rows} ({done.filled_share:.1%})"
+    if done.top_n is None:
+        count = f"Filled {count}"
+    else:
+        count = f"{'About ' if done.filled_is_estimate else ''}{count} can be filled"
     if done.promised and done.n_filled is None:
         return f"{count}; what is promised is not about these alone, which --aim unobserved asks for."
     return f"{count} at tolerance {done.tolerance:.4g}."

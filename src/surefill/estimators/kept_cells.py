@@ -34,10 +34,10 @@ class KeptCells:
 
     def block(self, rows: Indices, cols: Indices, also: NDArray[np.bool_]) -> Answer:
         """As :meth:`PartialCompletion.answer_block`; numbers count only at kept cells and at those of ``also``."""
-        selection, least = self.result.selection, self.result.least_risk
-        if selection.empty:
+        if self.result.selection.empty:
             return _Grid.of(self.result, rows, cols).answered(also)
-        if least is None or selection.floor <= ROUNDING:
+        least = self._least
+        if least is None:
             return self.result.answer_block(rows, cols)
         lines, places = self._possible(least, rows, cols)
         few = self._share(least, rows[lines], cols[places]) < ALONE
@@ -50,6 +50,26 @@ class KeptCells:
         for i, j in tiles(len(rest), len(places)):
             grid.note(least, rest[i], places[j])
         return grid.answered(also)
+
+    def values(self, rows: Indices, cols: Indices) -> Array:
+        """Values on a grid, -inf where they rule out that a cell is kept."""
+        least = self._least
+        if least is None:
+            return np.clip(self.result.completion.block(rows, cols), *self.result.predicted_range)
+        lines, places = self._possible(least, rows, cols)
+        found = np.full((len(rows), len(cols)), -np.inf)
+        for i, j in tiles(len(lines), len(places)):
+            at = rows[lines[i]], cols[places[j]]
+            predicted = self.result.completion.block(*at)
+            value = np.clip(predicted, *self.result.predicted_range)
+            value[~least.candidates(*at, predicted)] = -np.inf
+            found[_part(lines[i], places[j])] = value
+        return found
+
+    @property
+    def _least(self) -> LeastRisk | None:
+        """Bounds of the risk; they are about seen rows and columns, and others are kept only without a floor."""
+        return self.result.least_risk if self.result.selection.floor > ROUNDING else None
 
     def _possible(self, least: LeastRisk, rows: Indices, cols: Indices) -> tuple[Indices, Indices]:
         """Rows and columns that may hold a kept cell: seen, and not too risky as a whole."""

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from surefill.arrays import Indices, row_blocks
 from surefill.data import Observations
 from surefill.errors import InputError, invalid_parameter, is_number
+from surefill.estimators.best_cells import best_cells
 from surefill.estimators.kept_cells import KeptCells
 from surefill.estimators.partial_completer import PartialCompleter
 from surefill.estimators.result import Answer
@@ -102,14 +103,13 @@ def check_listing(
 def list_rows(completer: PartialCompleter, listed: Indices, entries: Entries, level: float | None) -> Columns:
     """The cells of some rows that are listed; ``row`` counts from the first of them, ``column`` is a position."""
     observations, result = completer.observations_, completer.result_
-    shape, every = (len(listed), observations.shape[1]), np.arange(observations.shape[1])
+    every = np.arange(observations.shape[1])
     line, seen = observations.in_rows(listed)
-    observed = np.zeros(shape, dtype=np.bool_)
-    observed[line, observations.cols[seen]] = True
+    observed = _observed(observations, listed)
     kept = entries == "kept"
     grid = KeptCells(result).block(listed, every, observed) if kept else result.answer_block(listed, every)
     grid.value[line, observations.cols[seen]] = observations.values[seen]
-    wanted = {"kept": observed | grid.keep, "missing": ~observed, "all": np.ones(shape, dtype=np.bool_)}[entries]
+    wanted = {"kept": observed | grid.keep, "missing": ~observed, "all": np.ones_like(observed)}[entries]
     count = np.count_nonzero(wanted)
     places = np.empty((2, count), np.int32)
     value, confidence, risk = np.empty((3, count))
@@ -126,6 +126,23 @@ def list_rows(completer: PartialCompleter, listed: Indices, entries: Entries, le
         "observed": was_observed,
     }
     return block if level is None else block | _intervals(completer, listed, block, level)
+
+
+def list_best(completer: PartialCompleter, listed: Indices, n: int, level: float | None) -> Columns:
+    """The ``n`` largest values of each row among its kept cells that were not observed, as :func:`list_rows` does."""
+    observations = completer.observations_
+    missing, every = ~_observed(observations, listed), np.arange(observations.shape[1])
+    line, place, answer = best_cells(completer.result_, listed, every, missing, n)
+    block: Columns = {"row": line, "column": place, **vars(answer), "observed": np.zeros(len(line), dtype=np.bool_)}
+    return block if level is None else block | _intervals(completer, listed, block, level)
+
+
+def _observed(observations: Observations, listed: Indices) -> NDArray[np.bool_]:
+    """Which cells of some rows were observed."""
+    line, seen = observations.in_rows(listed)
+    observed = np.zeros((len(listed), observations.shape[1]), dtype=np.bool_)
+    observed[line, observations.cols[seen]] = True
+    return observed
 
 
 def _intervals(completer: PartialCompleter, listed: Indices, block: Columns, level: float) -> Columns:

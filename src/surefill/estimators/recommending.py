@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from surefill.arrays import Indices, records, row_blocks
 from surefill.completion.factored_completion import BiasedProduct
 from surefill.errors import InputError, MissingPackageError, invalid_parameter, is_seed
-from surefill.estimators.kept_cells import KeptCells
+from surefill.estimators.best_cells import best_cells
 from surefill.notebook import table as html_table
 from surefill.parallel import ahead
 
@@ -124,10 +124,8 @@ def iterate_recommendations(
         line, entries = seen.in_rows(i)
         allowed[line, seen.cols[entries]] = False
         allowed = allowed[:, cols]
-        answer = KeptCells(result).block(i, cols, np.zeros_like(allowed)) if trusted else result.answer_block(i, cols)
-        allowed = allowed & answer.keep if trusted else allowed
-        line, place = _best(answer.value, answer.risk, allowed, int(n))
-        columns = [getattr(answer, name)[line, place] for name in ("value", "confidence", "risk", "keep")]
+        line, place, answer = best_cells(result, i, cols, allowed, int(n), trusted)
+        columns = answer.value, answer.confidence, answer.risk, answer.keep
         return dict(zip(names, [seen.row_names(i[line]), seen.col_names(cols[place]), *columns], strict=False))
 
     yield from ahead(ranked, [wanted[part] for part in row_blocks(len(wanted), len(cols), BLOCK_CELLS)])
@@ -161,22 +159,6 @@ def similar(completer: PartialCompleter, row: Any, n: int) -> Ranking:
     distance = result.completion.scale * np.sqrt(np.maximum(squares[order], 0.0))
     name = seen.names[0] if seen.names[0] != "distance" else "row"
     return Ranking({name: seen.row_names(ids[order]), "distance": distance})
-
-
-def _best(
-    value: NDArray[np.float64], risk: NDArray[np.float64], allowed: NDArray[np.bool_], n: int
-) -> tuple[Indices, Indices]:
-    """Lines and places of the n largest values allowed in each line, largest first, of equal ones the least risk."""
-    score = np.where(allowed, value, -np.inf)
-    if n < score.shape[1]:
-        least = -np.partition(-score, n - 1, axis=1)[:, n - 1 : n]
-        allowed = allowed & (score >= least)
-    line, place = np.nonzero(allowed)
-    order = np.lexsort((place, risk[line, place], -score[line, place], line))
-    line, place = line[order], place[order]
-    first = np.searchsorted(line, line)
-    chosen = np.arange(len(line)) - first < n
-    return line[chosen], place[chosen]
 
 
 def _names(completer: PartialCompleter, *more: str) -> list[str]:

@@ -20,7 +20,7 @@ from surefill.io.files import check_folder
 from surefill.io.writers import check_table_target
 from surefill.jobs.completed_table import WrittenTable, write_rows
 from surefill.jobs.stages import about, check_observed, plan_completing, read_file, stage
-from surefill.jobs.table_size import Confirm, confirmed_before_fit
+from surefill.jobs.table_size import N_SAMPLED, Confirm, confirmed_before_fit
 from surefill.jobs.write_options import WriteOptions
 from surefill.report import check_report_target, render_report
 from surefill.report.page import write_page
@@ -43,7 +43,8 @@ class CompletedFile:
     aim : cells that the promise is about: "unobserved" (those filled), "all" or "observed".
     rows_written : rows that were asked for, all where none were named.
     missing_in_rows : cells of these rows that were not observed.
-    filled_cells : those of them that are kept, counted while writing, among the top n of their row or not.
+    filled_cells : those of them that are kept, counted while writing; of a large table of the top n of each row an
+        estimate from a sample of the cells.
     n_filled : the same as the promise counts them, on a sample of the cells where there are many; None where the
         promise is not about filled cells, or there is none.
     sensitivity : the factor by which values may change the odds of being observed without breaking the promise; None
@@ -125,6 +126,11 @@ class CompletedFile:
     def filled_share(self) -> float:
         """Share of the missing cells of the rows written that is filled; 0 where none are missing."""
         return self.filled_cells / self.missing_in_rows if self.missing_in_rows else 0.0
+
+    @property
+    def filled_is_estimate(self) -> bool:
+        """Whether filled cells were counted on a sample: for the top n of each row most cells are never looked at."""
+        return self.top_n is not None and self.cells_looked_at > N_SAMPLED
 
     def as_json(self) -> dict[str, Any]:
         """The fields as plain values; files that were not asked for are left out."""

@@ -25,6 +25,7 @@ from surefill.jobs.table_size import (
     TableSize,
     could_be_large,
     expected_lines,
+    filled_share,
     settle_size,
 )
 from surefill.jobs.write_options import Layout, WriteOptions
@@ -55,8 +56,9 @@ class WrittenTable:
     digits : after the point of completed values.
     rows_written : how many rows were asked for, all where none were named.
     missing_cells : cells of these rows that were not observed.
-    filled_cells : those of them that are kept, whether among the top n of their row or not.
-    cells, seconds : cells of these rows, each looked at, and how long that and the writing took.
+    filled_cells : those of them that are kept, whether among the top n of their row or not; of a large table of the
+        top n, in which most cells are never looked at, an estimate from a sample of the cells.
+    cells, seconds : cells of these rows, and how long it took to look through them and to write.
 
     Examples
     --------
@@ -142,7 +144,7 @@ def write_rows(
     lines = write_pieces(output, pieces, columns=names, exact=exact, written=_reported(len(pieces), progress))
     cells, seconds = len(rows) * seen.shape[1], time.perf_counter() - start
     missing = cells - int(np.isin(seen.rows, rows).sum())
-    done = table.digits, len(rows), missing, table.filled, cells, seconds
+    done = table.digits, len(rows), missing, table.filled_cells(missing), cells, seconds
     return WrittenTable(Path(output), lines, layout, *done)
 
 
@@ -174,7 +176,7 @@ class _Table:
         self._completer, self._options, self._rows = completer, options, rows
         self._seen = completer.observations_
         self.digits = choose_digits(self._seen.values, completer.result_) if options.digits is None else options.digits
-        self.filled, self._lock = 0, Lock()
+        self._kept, self._lock = 0, Lock()
         cells = WIDE_CELLS if options.layout == "wide" else long_table.BLOCK_CELLS
         self.blocks = [rows[part] for part in row_blocks(len(rows), self._seen.shape[1], cells)]
         self._columns = self._seen.col_names(np.arange(self._seen.shape[1]))
@@ -196,19 +198,27 @@ class _Table:
 
     def _piece(self, blocks: list[Indices]) -> Iterator[Block]:
         for rows in blocks:
-            block, filled = self._block(rows)
+            block, kept = self._block(rows)
             with self._lock:
-                self.filled += filled
+                self._kept += kept
             yield block
 
     def _block(self, rows: Indices) -> tuple[Block, int]:
-        """The lines of some rows, values rounded, and how many missing cells of theirs are filled."""
+        """The lines of some rows, values rounded, and how many missing cells among them are kept."""
         options, bounds = self._options, self._completer.result_.bounds
-        block = long_table.list_rows(self._completer, rows, options.entries, options.level)
-        filled = int(np.count_nonzero(block["keep"] & ~block["observed"]))
-        listed = block if options.top_n is None else top_of_rows(block, options.top_n)
-        listed = rounded(listed, self.digits, bounds)
-        return (self._wide if options.layout == "wide" else self._long)(rows, listed), filled
+        if options.top_n is None:
+            block = long_table.list_rows(self._completer, rows, options.entries, options.level)
+        else:
+            block = long_table.list_best(self._completer, rows, options.top_n, options.level)
+        kept = int(np.count_nonzero(block["keep"] & ~block["observed"]))
+        listed = rounded(block, self.digits, bounds)
+        return (self._wide if options.layout == "wide" else self._long)(rows, listed), kept
+
+    def filled_cells(self, missing: int) -> int:
+        """How many of the missing cells are kept: counted, or of the top n from a sample, at least those written."""
+        if self._options.top_n is None:
+            return self._kept
+        return max(self._kept, round(missing * filled_share(self._seen, self._rows, self._completer.result_)))
 
     def _long(self, rows: Indices, block: Columns) -> Block:
         """A line for each cell."""
@@ -221,24 +231,6 @@ class _Table:
         matrix[block["column"], block["row"]] = block["value"]
         first, columns = _wide_names(self._seen)
         return {first: self._seen.row_names(rows), **dict(zip(columns, matrix, strict=True))}
-
-
-def top_of_rows(block: Columns, n: int) -> Columns:
-    """The n largest values among each row's kept cells that were not observed, the largest first.
-
-    >>> keep = np.array([True, True, True, False, True])
-    >>> block = {"row": np.zeros(5, int), "column": np.arange(5), "value": np.array([3.0, 1, 5, 9, 3]),
-    ...          "keep": keep, "observed": np.array([False, False, True, False, False])}
-    >>> top_of_rows(block, 2)["column"]
-    array([0, 4])
-    """
-    filled = np.flatnonzero(block["keep"] & ~block["observed"])
-    row = block["row"][filled]
-    turn = np.cumsum(np.diff(row, prepend=row[:1]) != 0)
-    order = np.lexsort((-block["value"][filled], turn))
-    rank = np.arange(len(order)) - np.searchsorted(turn, turn)
-    chosen = filled[order[rank < n]]
-    return {name: column[chosen] for name, column in block.items()}
 
 
 def _wide_names(seen: Observations) -> tuple[str, list[str]]:

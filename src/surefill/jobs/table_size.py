@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from surefill.arrays import Indices
 from surefill.data import Observations
@@ -17,6 +16,7 @@ from surefill.estimators.long_table import BLOCK_CELLS
 from surefill.io.writers import bytes_per_line
 from surefill.jobs.digits import MORE_DIGITS, decimals
 from surefill.jobs.write_options import WriteOptions
+from surefill.spaces.confidence_matrix import some_cells
 
 LARGE, MOST_UNASKED = 10**8, 10**9
 """Bytes from which a size is told, and above which nothing is written unless somebody agreed."""
@@ -169,9 +169,14 @@ def expected_lines(
         return cells - observed
     if options.top_n is not None:
         return _lines_of_top(seen, rows, options.top_n, result)
-    rng = np.random.default_rng(0)
-    filled = _filled(seen, result, rng.choice(rows, N_SAMPLED), rng.integers(seen.shape[1], size=N_SAMPLED))
-    return observed + cells * float(filled.mean())
+    return observed + (cells - observed) * filled_share(seen, rows, result)
+
+
+def filled_share(seen: Observations, rows: Indices, result: PartialCompletion) -> float:
+    """Share of the missing cells of these rows that is kept: exact where there are few cells, else from a sample."""
+    i, j = some_cells((len(rows), seen.shape[1]), N_SAMPLED)
+    missing = seen.find(rows[i], j) < 0
+    return float(result.keeps(rows[i[missing]], j[missing]).mean()) if missing.any() else 0.0
 
 
 def _lines_of_top(seen: Observations, rows: Indices, top_n: int, result: PartialCompletion) -> float:
@@ -181,10 +186,6 @@ def _lines_of_top(seen: Observations, rows: Indices, top_n: int, result: Partial
     some_rows = rng.choice(rows, min(len(rows), ROWS_SAMPLED), replace=False)
     some_cols = rng.choice(n, min(n, N_SAMPLED // ROWS_SAMPLED), replace=False)
     grid = np.repeat(some_rows, len(some_cols)), np.tile(some_cols, len(some_rows))
-    filled = _filled(seen, result, *grid).reshape(len(some_rows), -1).mean(axis=1) * n
+    kept = result.keeps(*grid) & (seen.find(*grid) < 0)
+    filled = kept.reshape(len(some_rows), -1).mean(axis=1) * n
     return float(np.minimum(filled, top_n).mean()) * len(rows)
-
-
-def _filled(seen: Observations, result: PartialCompletion, rows: Indices, cols: Indices) -> NDArray[np.bool_]:
-    """Whether each cell is kept and was not observed."""
-    return result.keeps(rows, cols) & (seen.find(rows, cols) < 0)
