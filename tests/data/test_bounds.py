@@ -56,3 +56,24 @@ def test_values_outside_bounds_given_later_are_refused():
     differing = Observations([0, 0, 1], [0, 0, 1], [0.0, 8.0, 3.0])
     with pytest.raises(InputError, match=r"within bounds \(1, 5\); values from 0 to 8 were seen"):
         differing.with_bounds((1, 5))
+
+
+class TestDominance:
+    def seen(self, values, **options):
+        return Observations(np.arange(len(values)), np.zeros(len(values), dtype=int), values, **options)
+
+    @pytest.mark.parametrize("kind", ["normal", "exponential", "laplace"])
+    def test_usual_values_do_not_dominate(self, kind):
+        assert self.seen(getattr(np.random.default_rng(0), kind)(size=2000)).dominance is None
+        assert self.seen(np.random.default_rng(0).integers(1, 6, 500).astype(float)).dominance is None
+        assert self.seen(np.full(500, 2.0)).dominance is None
+
+    @pytest.mark.parametrize("scale", [1.0, 1e50, 1e-50])
+    def test_three_of_a_million_do(self, scale):
+        values = scale * np.r_[np.random.default_rng(0).normal(size=397), 1e6, 1e6, -1e6]
+        found = self.seen(values).dominance
+        assert (found.n_dominating, found.n_cells, abs(found.farthest)) == (2, 400, 1e6 * scale)
+        assert found.usual < 2 * scale
+        assert "A few values dominate: 2 of 400" in found.sentence
+        assert self.seen(values[:397]).dominance is None
+        assert self.seen(values, bounds=(values.min(), values.max())).dominance is None

@@ -67,6 +67,16 @@ def test_a_larger_tolerance_keeps_no_less_and_a_smaller_delta_no_more():
     assert by_delta == sorted(by_delta)
 
 
+def test_a_delta_next_to_one_keeps_no_less_than_a_smaller_one():
+    risk, loss = draws(np.random.default_rng(2), 500)
+    kept = [
+        select(plan_for(0.5, delta=delta), calibration_of(risk, loss), advise=False).held_out_share
+        for delta in (0.05, 0.5, 0.9, 0.9999, 0.999999, 1 - 1e-12)
+    ]
+    assert kept[0] > 0.5
+    assert min(kept[3:]) >= kept[0]
+
+
 def test_the_kept_set_is_most_of_what_the_truth_allows_and_is_broken_at_most_delta_of_the_time():
     """Risks are right: all of {risk <= t} has mean loss t / 2, so that tolerance 0.3 allows t = 0.6 (less the cut)."""
     rng, broken, thresholds = np.random.default_rng(2), 0, []

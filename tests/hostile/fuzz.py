@@ -154,8 +154,8 @@ def _try_states(base: Path, rng: np.random.Generator, load: Any, use: Any) -> No
 
 
 def try_model(base: Path, rng: np.random.Generator) -> None:
-    """A crafted or damaged model, loaded and asked."""
-    _try_states(base / "model", rng, sf.load, _use)
+    """A crafted or damaged model, loaded and asked; every other one has the game's confidence."""
+    _try_states(base / ("model", "game")[rng.integers(2)], rng, sf.load, _use)
 
 
 def try_checkpoint(base: Path, rng: np.random.Generator) -> None:
@@ -183,6 +183,9 @@ def prepare(base: Path) -> None:
     completer = sf.PartialCompleter(tolerance=0.2, confidence="posterior").fit(seen)
     completer.save(base / "model")
     _use(completer)  # compiled here, and not in every child
+    game = sf.PartialCompleter(tolerance=0.2, confidence="game").fit(seen)
+    game.save(base / "game")
+    _use(game)
     stream = sf.StreamingCompleter(rank=3, adversary_rank=3)
     stream.learn_many(seen.rows, seen.cols, seen.values)
     stream.save(base / "stream")

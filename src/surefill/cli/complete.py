@@ -200,6 +200,8 @@ def describe(done: CompletedFile) -> str:
         lines.append(skipped(done.skipped_lines))
     if done.bounds_from != "given":
         lines.append(done.about_bounds)
+    if done.dominance is not None:
+        lines.append(done.dominance["sentence"])
     if done.cells_with_differing_repeats:
         count = done.cells_with_differing_repeats
         lines.append(f"{count:,} cells were seen more than once with different values; their means were used.")

@@ -22,7 +22,7 @@ from surefill.confidence.alternating_play import (
 from surefill.confidence.null_support import LEAST_CELLS, NULL_CELLS, Floors, Null, NullCells, average_products, n_draws
 from surefill.data import Observations
 from surefill.data.groups import compact_positions, locate
-from surefill.errors import invalid_parameter, is_number, is_seed
+from surefill.errors import InputError, invalid_parameter, is_number, is_seed
 from surefill.kernels.components import component_labels
 from surefill.kernels.support_grid import supports_on_grid
 from surefill.loop import ProgressCallback
@@ -199,6 +199,17 @@ class GameConfidence:
     new_row_floors: Floors
     row_weight: float
     random_state: int
+
+    def __post_init__(self) -> None:
+        of_rows = self.row_ids, self.row_slots, self.row_counts, self.row_components
+        of_cols = self.col_ids, self.col_slots, self.col_counts, self.col_components
+        fits = all(len({len(table) for table in tables}) == 1 for tables in (of_rows, of_cols))
+        fits = fits and self.row_slots.shape[1:] == self.col_slots.shape[1:] == (
+            SNAPSHOTS + 1,
+            *self.col_slots.shape[2:],
+        )
+        if not (fits and all((np.diff(ids) > 0).all() for ids in (self.row_ids, self.col_ids))):
+            raise InputError("a confidence of the game needs sorted ids, and factors, counts and components of each.")
 
     def at(self, rows: ArrayLike, cols: ArrayLike) -> NDArray[np.float64]:
         """C at the cells (rows[t], cols[t])."""

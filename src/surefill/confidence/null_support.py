@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from surefill.arrays import Array, Floats, Indices, IntArray
 from surefill.confidence.alternating_play import SNAPSHOTS, AlternatingPlay, Lines, fold_in
+from surefill.errors import InputError
 from surefill.kernels.best_response import mean_products
 from surefill.parallel import over_ranges
 from surefill.registry import storable
@@ -58,6 +59,10 @@ class Floors:
     col_edges: Array
     table: Array
     n_null: int
+
+    def __post_init__(self) -> None:
+        if self.table.shape != (len(self.row_edges) + 1, len(self.col_edges) + 1):
+            raise InputError("floors need a table of all classes of rows and columns.")
 
     @classmethod
     def of(cls, null: NullCells, share: float, row_counts: Indices, col_counts: Indices) -> Floors:

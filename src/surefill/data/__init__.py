@@ -2,6 +2,7 @@
 
 from surefill.data.bounds import BoundsSource
 from surefill.data.compact import COMPACT_CELLS
+from surefill.data.dominance import Dominance
 from surefill.data.entries import Entries
 from surefill.data.features import Features
 from surefill.data.groups import Groups
@@ -12,6 +13,7 @@ from surefill.data.units import UnitMap
 __all__ = [
     "COMPACT_CELLS",
     "BoundsSource",
+    "Dominance",
     "Entries",
     "Features",
     "Groups",

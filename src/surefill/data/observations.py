@@ -14,6 +14,7 @@ from surefill.arrays import Floats, IntArray, read_only
 from surefill.data.bounds import BoundsSource, describe_bounds, resolve_bounds
 from surefill.data.checks import as_counts, as_indices, as_labels, as_scatter, as_times, as_values, resolve_shape
 from surefill.data.compact import is_constant, mean_by_counts, taken
+from surefill.data.dominance import Dominance, find_dominance
 from surefill.data.entries import Entries
 from surefill.data.features import Features
 from surefill.data.groups import Groups, index_type_for
@@ -378,6 +379,17 @@ class Observations:
     def about_bounds(self) -> str:
         """One sentence on the range of values and how it is known."""
         return describe_bounds(self.bounds, self.bounds_from, self.values[self.scatter == 0])
+
+    @property
+    def dominance(self) -> Dominance | None:
+        """The few cells that decide a mean squared error, where there are such; None elsewhere.
+
+        None as well where bounds were given or a scale was recognised: a value in them is no outlier.
+
+        >>> Observations([0, 1], [0, 1], [4.0, 3.0]).dominance is None
+        True
+        """
+        return find_dominance(self.values) if self.bounds_from is BoundsSource.SEEN else None
 
     def _names_a_cell_twice(self, index: NDArray[Any]) -> bool:
         """Whether positions repeat; a mask's cannot."""

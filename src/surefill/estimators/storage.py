@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from surefill.data import Observations
 from surefill.estimators.partial_completer import PartialCompleter
 from surefill.estimators.result import PartialCompletion
@@ -82,6 +84,22 @@ def load(path: str | Path) -> PartialCompleter:
     return read_archive(Path(path), FORMAT, VERSION, _rebuilt)
 
 
+def _check_parts(result: PartialCompletion, seen: Observations) -> None:
+    """Parts that fit each other and that answer: ValueError or another of its kind where they do not.
+
+    The corners are asked about, one by one and as a grid.
+    """
+    if result.confidence.shape != seen.shape:
+        raise ValueError("parts of different tables")
+    (m, n), one = seen.shape, np.zeros(1, dtype=np.int64)
+    rows, cols = np.unique([0, m - 1]), np.unique([0, n - 1])
+    with np.errstate(all="ignore"):
+        answers = (result.answer(np.repeat(rows, len(cols)), np.tile(cols, len(rows))), result.answer_block(rows, cols))
+        result.interval_at(one, one, 0.5)
+    if not all(answer.value.shape == answer.risk.shape == answer.keep.shape for answer in answers):
+        raise ValueError("answers that do not fit the questions")
+
+
 def _rebuilt(content: dict[str, Any]) -> PartialCompleter:
     completer = PartialCompleter(**content["parameters"])
     completer._validate()
@@ -94,6 +112,7 @@ def _rebuilt(content: dict[str, Any]) -> PartialCompleter:
     completer.asked_ = content["asked"]
     if len(completer.asked_) != len(completer.observations_):
         raise ValueError
+    _check_parts(completer.result_, completer.observations_)
     completer.n_features_in_ = completer.observations_.shape[1]
     if content["feature_names"] is not None:
         completer.feature_names_in_ = content["feature_names"].astype(object)

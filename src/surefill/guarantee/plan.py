@@ -38,6 +38,10 @@ STAKES = (0.1, 0.8, 0.1)
 where the best is the best, and log(10) where its size was misjudged by a factor of two. Sets that share one mixture
 have the largest share of each bet on any of them, divided by their sum."""
 
+LEAST_EVIDENCE = -float(np.log(max(share for _, share in STARTS) * max(STAKES)))
+"""Log capital below which no set is promised, however close delta is to 1: the largest share of delta that one start
+has, and the largest stake, have to be won back. Bets are made for no less."""
+
 CAUTION = 1.1
 """A plan expects a tenth more loss than the risks say: these are learnt from cells like the observed ones, and rarer
 cells err more. On long-tailed tables that fills half as much again, elsewhere it changes nothing."""
@@ -162,7 +166,8 @@ class SelectionPlan:
 
         E log K(b) = sum_x b E g_x - b^2 w_x E g_x^2 / 2,       Var log K(b) = sum_x b^2 w_x E g_x^2 = b^2 V.
 
-    The bet on a set is the one by which the least mean gain reaches log(1 / delta), b = sqrt(2 log(1 / delta) / V).
+    The bet on a set is the one by which the least mean gain reaches log(1 / delta), b = sqrt(2 log(1 / delta) / V);
+    where delta is near 1 that is the log capital which the shares of delta and the stakes cost, about 0.33.
 
     Attributes
     ----------
@@ -227,10 +232,11 @@ class SelectionPlan:
         variance = cells.count * np.cumsum(weight * square)[sizes - 1]
         largest = LARGEST_BET / max(self.sensitivity * most_exposure, LARGEST_BET * self.tolerance / LARGEST_GAIN)
         bets = np.asarray(largest * 0.5 ** np.arange(N_BETS), dtype=np.float64)
-        wanted = np.sqrt(2 * np.log(1 / self.delta) / np.maximum(variance, TINY))
+        evidence = max(np.log(1 / self.delta), LEAST_EVIDENCE)
+        wanted = np.sqrt(2 * evidence / np.maximum(variance, TINY))
         best = np.clip(np.log2(largest / wanted).round(), 0, N_BETS - 1).astype(np.int64)
         growth = mean * bets[best] - variance * bets[best] ** 2 / 2
-        success = (growth + np.log(self.delta)) / np.maximum(bets[best] * np.sqrt(variance), TINY)
+        success = (growth - evidence) / np.maximum(bets[best] * np.sqrt(variance), TINY)
         return Sets(most_exposure, thresholds, sizes, bets, best, success)
 
     def _expected_gain(self, risk: Array) -> tuple[Array, Array]:

@@ -22,6 +22,7 @@ from surefill.errors import InputError
 from surefill.inputs import FREE, MEGABYTE, cannot
 from surefill.io.durable import replacing
 from surefill.io.files import check_folder
+from surefill.io.stored_types import check_fields
 from surefill.registry import STORABLE
 
 HEADER = "surefill.json"
@@ -273,6 +274,7 @@ class _Unpacker:
 
     def _dataclass(self, kind: Any, tree: dict[str, Any]) -> Any:
         values = {name: self.unpack(item) for name, item in tree["fields"].items()}
+        check_fields(kind, values)
         given = {field.name: values[field.name] for field in dataclasses.fields(kind) if field.init}
         built = kind(**given)
         for field in dataclasses.fields(kind):

@@ -38,6 +38,7 @@ class CompletedFile:
     skipped_lines : lines of the file that had no value and were left out, as was asked for.
     cells_with_differing_repeats : cells seen more than once with different values; their means were used.
     bounds, bounds_from, about_bounds : the range of values, how it is known ("given", "scale", "seen"), one sentence.
+    dominance : figures and the sentence of :class:`surefill.data.Dominance` where a few values dominate; else None.
     loss : what the tolerance is about, such as "mean squared error".
     kept_share : share of all cells that are kept, estimated where there are many.
     aim : cells that the promise is about: "unobserved" (those filled), "all" or "observed".
@@ -84,6 +85,7 @@ class CompletedFile:
     bounds: tuple[float, float]
     bounds_from: str
     about_bounds: str
+    dominance: dict[str, Any] | None
     loss: str
     tolerance: float
     delta: float
@@ -258,6 +260,7 @@ def _summary(result: PartialCompletion, observations: Observations, table: Writt
         bounds=observations.bounds,
         bounds_from=observations.bounds_from.name.lower(),
         about_bounds=observations.about_bounds,
+        dominance=_dominating(observations),
         loss=result.loss.loss.mean_name,
         tolerance=result.selection.tolerance,
         delta=result.guarantee.delta,
@@ -289,6 +292,12 @@ def _summary(result: PartialCompletion, observations: Observations, table: Writt
         digits=table.digits,
         **more,
     )
+
+
+def _dominating(observations: Observations) -> dict[str, Any] | None:
+    """What is told of values that dominate, ready for JSON."""
+    found = observations.dominance
+    return None if found is None else asdict(found) | {"sentence": found.sentence}
 
 
 def _plain(shortfall: Shortfall) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from scipy import sparse
 from surefill import __version__
 from surefill.arrays import Array, Indices
 from surefill.confidence import Certificate
-from surefill.data import Observations
+from surefill.data import Dominance, Observations
 from surefill.estimators import PartialCompleter
 from surefill.estimators.fitting import POPULATION
 from surefill.guarantee import Guarantee, Selection
@@ -68,6 +68,7 @@ class ReportContents:
     ----------
     value_name : what values are called.
     n_observed : how many cells were seen.
+    dominance : the few values that decide errors; None where there are no such.
     exact : whether numbers of cells were counted, not estimated on a sample.
     aim : which cells the promise is about: "unobserved" are those that are filled.
     outcomes : what other tolerances would keep, in rising order of the tolerance, and the one asked for.
@@ -81,6 +82,7 @@ class ReportContents:
     columns: AxisSummary
     value_name: str
     n_observed: int
+    dominance: Dominance | None
     exact: bool
     aim: Aim
     guarantee: Guarantee
@@ -149,6 +151,7 @@ def gather(completer: PartialCompleter) -> ReportContents:
         columns=AxisSummary(seen.names[1], seen.col_labels, by_column, counts[1]),
         value_name=seen.names[2],
         n_observed=len(seen),
+        dominance=seen.dominance,
         exact=seen.shape[0] * seen.shape[1] <= POPULATION,
         aim=result.weights.aim,
         guarantee=result.guarantee,

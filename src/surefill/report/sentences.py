@@ -235,8 +235,9 @@ def decile_words(contents: ReportContents) -> str:
 
 def promise_terms(contents: ReportContents) -> dict[str, str]:
     """The sentences of the result, by what they are about."""
-    guarantee, certificate = contents.guarantee, contents.certificate
+    guarantee, certificate, dominance = contents.guarantee, contents.certificate, contents.dominance
     return {
+        **({} if dominance is None else {"Before all": dominance.sentence}),
         "Guarantee": guarantee.sentence,
         "Where it holds": guarantee.holds_over,
         "Not promised": guarantee.not_promised,

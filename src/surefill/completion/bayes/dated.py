@@ -27,6 +27,7 @@ from surefill.completion.bayes.drift import Drift, DriftUpdate, Sittings, update
 from surefill.completion.bayes.variational import NEW_GROUP_STEPS, FactorPosterior, VariationalRegression
 from surefill.data import Observations, UnitMap
 from surefill.data.groups import locate
+from surefill.errors import InputError
 from surefill.kernels.least_squares import biased_products
 from surefill.loop import Status
 from surefill.registry import storable
@@ -44,6 +45,10 @@ class DatedFactors:
     cols: FactorPosterior
     noise: float
     drift: Drift
+
+    def __post_init__(self) -> None:
+        if self.rows.mean.shape[1] != self.cols.mean.shape[1]:
+            raise InputError("the rows and columns of a dated completion must have as many factors each.")
 
     def at(self, rows: IntArray, cols: IntArray, times: Array) -> Array:
         """b_i + c_j + p_i . q_j + e_i(t) at (rows[n], cols[n], times[n]), on [-1, 1] and less the mean."""

@@ -88,7 +88,8 @@ class Drift:
 
     def __post_init__(self) -> None:
         tables = self.times, self.reading, self.precision
-        fits = len(self.starts) == len(self.ids) + 1 and all(len(table) == self.starts[-1] for table in tables)
+        fits = self.starts[:1].tolist() == [0] and not (np.diff(self.starts) < 0).any()
+        fits = fits and len(self.starts) == len(self.ids) + 1 and all(len(table) == self.starts[-1] for table in tables)
         if not (fits and self.amplitude > 0 and all(np.isfinite(table).all() for table in tables)):
             raise InputError("the drift of rows needs finite times, readings and precisions of one length.")
 

@@ -152,6 +152,10 @@ class CalibratedPropensity:
     misfit: PropensityMisfit
     raking: MarginRaking | None = None
 
+    def __post_init__(self) -> None:
+        if self.knots.shape != self.shifts.shape or self.knots.ndim != 1 or not len(self.knots):
+            raise InputError("chances that were corrected need one shift for each knot.")
+
     def at(self, rows: ArrayLike, cols: ArrayLike) -> Array:
         """Probabilities at the cells (rows[t], cols[t])."""
         return self.corrected(self.propensity.at(rows, cols), rows, cols)

@@ -12,6 +12,7 @@ from scipy.special import expit
 
 from surefill.arrays import Array, Indices, IntArray, is_grid
 from surefill.data import Groups, Observations
+from surefill.errors import InputError
 from surefill.guarantee.propensity.base import MOST_LIKELY
 from surefill.guarantee.propensity.cell_sample import CellSample, CellSampler
 from surefill.guarantee.propensity.marginal import MarginalPropensity
@@ -95,6 +96,12 @@ class FactorPropensity:
     cols: Array
     scaling: InteractionScaling
 
+    def __post_init__(self) -> None:
+        margins = len(self.marginal.row_logit), len(self.marginal.col_logit)
+        fits = (len(self.rows), len(self.cols)) == margins and self.rows.shape[1:] == self.cols.shape[1:]
+        if not (fits and self.rows.ndim == 2 and self.scaling.coefficients.shape == (5,)):
+            raise InputError("chances by factors need a line of each row and column, all of one width.")
+
     def at(self, rows: ArrayLike, cols: ArrayLike) -> Array:
         """Probabilities at the cells (rows[t], cols[t])."""
         return np.asarray(np.minimum(expit(self.logit_at(rows, cols)), MOST_LIKELY))
@@ -105,8 +112,8 @@ class FactorPropensity:
         if is_grid(i, j):
             return self._logit_on_grid(i[:, 0], j[0])
         i, j = np.broadcast_arrays(i, j)
+        g = self.marginal.logit_at(i, j)  # first: it refuses cells outside the table, which compiled code would not
         x = biased_products(self.rows, self.cols, i.ravel(), j.ravel()).reshape(i.shape)
-        g = self.marginal.logit_at(i, j)
         return g + self.scaling.of(g, x)
 
     def _logit_on_grid(self, i: IntArray, j: IntArray) -> Array:
