@@ -3,7 +3,8 @@
 A shim that the loader puts before the system's library (``faults.c``, which needs a C compiler) counts the calls that
 change files in the working folder and lets one fail as a full disk does. After each: an exit code and a sentence that
 say so, the old files as they were or the new ones whole, and nothing half-written beside them; a stream goes on to the
-same output. Each command runs in a child that is forked when everything is compiled.
+same output. Each command runs in a child that is forked when everything is compiled; ``complete`` has its fit and its
+page from the parent, for what is tried is how they are written.
 
     python tests/hostile/faults.py
 """
@@ -22,6 +23,8 @@ from pathlib import Path
 from typing import Any
 
 OLD = "old"
+LINES, EVERY = 50, 30
+"""Lines of the table, and of them between two checkpoints: one is new, and one replaces it."""
 NAMES = ("out.csv", "model", "page.html")
 
 
@@ -30,6 +33,11 @@ def _stream(work: Path, *more: str) -> None:
 
 
 def _complete(work: Path) -> None:
+    import surefill.jobs.complete as job
+
+    fitted, page = _fitted(work / "t.csv")
+    job.PartialCompleter = lambda **_: fitted  # type: ignore[assignment,misc]
+    job.render_report = lambda *_, **__: page
     written = ("-o", work / "out.csv", "--save", work / "model", "--report", work / "page.html")
     _command("complete", str(work / "t.csv"), *map(str, written), "--confidence", "posterior")
 
@@ -40,12 +48,28 @@ def _command(*arguments: str) -> None:
     surefill_main(list(arguments))
 
 
-@cache
-def _fitted() -> Any:
-    import surefill as sf
+class _Fitted:
+    """A completer that was fitted already: fitting it again changes nothing."""
 
-    seen = sf.datasets.make_low_rank((20, 15), rank=1, n_draws=200, noise=0.1, random_state=0).observations
-    return sf.PartialCompleter(tolerance=0.3, confidence="posterior").fit(seen)
+    def __init__(self, completer: Any) -> None:
+        self._completer = completer
+
+    def fit(self, _: Any) -> Any:
+        """What was fitted."""
+        return self._completer
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._completer, name)
+
+
+@cache
+def _fitted(table: Path) -> tuple[Any, str]:
+    """A completer of the table, and its page."""
+    import surefill as sf
+    from surefill.report import render_report
+
+    completer = sf.PartialCompleter(tolerance=0.3, confidence="posterior").fit(sf.read_observations(table))
+    return _Fitted(completer), render_report(completer)
 
 
 def _save(work: Path) -> None:
@@ -53,14 +77,14 @@ def _save(work: Path) -> None:
     from surefill.cli.terminal import fail
 
     try:
-        _fitted().save(work / "model")
+        _fitted(work / "t.csv")[0].save(work / "model")
     except InputError as error:
         fail(str(error))
 
 
 COMMANDS: dict[str, Callable[[Path], None]] = {
     "save": _save,
-    "stream with a checkpoint": lambda work: _stream(work, "--checkpoint", str(work / "state"), "--every", "100"),
+    "stream with a checkpoint": lambda work: _stream(work, "--checkpoint", str(work / "state"), "--every", str(EVERY)),
     "stream": _stream,
     "complete": _complete,
 }
@@ -93,7 +117,7 @@ def prepare(work: Path) -> None:
     """A table, and old files where new ones are to go."""
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir()
-    lines = [f"u{k % 20},i{k % 13 * (k % 7) % 15},{1 + k % 5}" for k in range(300)]
+    lines = [f"u{k % 20},i{k % 13 * (k % 7) % 15},{1 + k % 5}" for k in range(LINES)]
     (work / "t.csv").write_text("user,item,rating\n" + "\n".join(lines) + "\n")
     for name in NAMES:
         (work / name).write_text(OLD)
@@ -131,8 +155,11 @@ def problems(name: str, work: Path, fault: int, whole: dict[str, bytes]) -> list
 def inject() -> int:
     """Inject every fault into every command; print the number of points and what went wrong; how many did."""
     wrong = 0
-    with tempfile.TemporaryDirectory() as folder:
+    memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # synchronising a disk takes most of the time
+    with tempfile.TemporaryDirectory(dir=memory) as folder:
         work = Path(os.path.realpath(folder)) / "work"
+        prepare(work)
+        _fitted(work / "t.csv")  # once, before any child is made
         for name in sys.argv[1:] or COMMANDS:
             command = COMMANDS[name]
             prepare(work)
@@ -154,7 +181,6 @@ def inject() -> int:
 def main() -> None:
     """Build the shim, start again under it, and inject."""
     if os.environ.get("SUREFILL_FAULTS"):
-        _fitted()  # once, before any child is made
         sys.exit(bool(inject()))
     with tempfile.TemporaryDirectory() as folder:
         shim, source = Path(folder) / "faults.so", Path(__file__).with_name("faults.c")

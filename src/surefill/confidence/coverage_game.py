@@ -204,10 +204,8 @@ class GameConfidence:
         of_rows = self.row_ids, self.row_slots, self.row_counts, self.row_components
         of_cols = self.col_ids, self.col_slots, self.col_counts, self.col_components
         fits = all(len({len(table) for table in tables}) == 1 for tables in (of_rows, of_cols))
-        fits = fits and self.row_slots.shape[1:] == self.col_slots.shape[1:] == (
-            SNAPSHOTS + 1,
-            *self.col_slots.shape[2:],
-        )
+        fits = fits and self.row_slots.shape[1:] == self.col_slots.shape[1:] and self.row_slots.ndim == 3
+        fits = fits and self.row_slots.shape[1] == SNAPSHOTS + 1
         if not (fits and all((np.diff(ids) > 0).all() for ids in (self.row_ids, self.col_ids))):
             raise InputError("a confidence of the game needs sorted ids, and factors, counts and components of each.")
 

@@ -49,8 +49,8 @@ class Dominance:
             f"A few values dominate: {self.n_dominating:,} of {self.n_cells:,} observed cells, such as one of "
             f"{self.farthest:g}, {'holds' if one else 'hold'} half of all squared deviations from the median "
             f"{self.median:g}, where usual cells are {self.usual:.3g} away. Values and errors of all cells follow "
-            "them: if they are mistakes, bounds (--bounds LOW HIGH on the command line) name the line of the first, so "
-            "that it can be left out; if they are meant, completing logarithms or ranks of the values is robust to them."
+            "them: if they are mistakes, bounds (--bounds LOW HIGH on the command line) name the line of the first, "
+            "so that it can be left out; if they are meant, completing logarithms or ranks of values is robust to them."
         )
 
 
