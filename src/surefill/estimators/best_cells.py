@@ -16,9 +16,18 @@ from numpy.typing import NDArray
 from surefill.arrays import Array, Indices
 from surefill.estimators.kept_cells import ALONE, KeptCells
 from surefill.estimators.result import Answer, PartialCompletion
+from surefill.kernels.largest import kth_largest
+
+BLOCK_CELLS = 1 << 22
+"""Cells of the rows that are ranked at a time: rows enough that what is looked up of columns costs little, and some
+sixty megabytes on each core."""
 
 FIRST_ASKED, MORE_ASKED = 4, 4
 """Cells asked about first for each one that is wanted, and how many times as many in each further round."""
+
+
+LOWEST = np.finfo(np.float64).min
+"""The least score that counts: all but -inf."""
 
 
 class BestCells(NamedTuple):
@@ -93,10 +102,8 @@ def _best_kept(result: PartialCompletion, rows: Indices, cols: Indices, score: A
 
 def _largest(score: Array, n: int) -> tuple[Indices, Indices]:
     """Where the ``n`` largest scores of each line are, with all that equal the last of them; never those of -inf."""
-    counts = score > -np.inf
-    if n < score.shape[1]:
-        counts &= score >= np.partition(score, -n, axis=1)[:, -n, None]
-    line, place = np.nonzero(counts)
+    least = np.maximum(kth_largest(score, n), LOWEST)
+    line, place = np.nonzero(score >= least[:, None])
     return line, place
 
 

@@ -14,15 +14,12 @@ from numpy.typing import ArrayLike, NDArray
 from surefill.arrays import Indices, records, row_blocks
 from surefill.completion.factored_completion import BiasedProduct
 from surefill.errors import InputError, MissingPackageError, invalid_parameter, is_seed
-from surefill.estimators.best_cells import best_cells
+from surefill.estimators.best_cells import BLOCK_CELLS, best_cells
 from surefill.notebook import table as html_table
 from surefill.parallel import ahead
 
 if TYPE_CHECKING:
     from surefill.estimators.partial_completer import PartialCompleter
-
-BLOCK_CELLS = 1 << 20
-"""Cells of the rows that are ranked at a time: some tens of megabytes, whatever the number of rows."""
 
 SHOWN = 10
 """Labels that a ranking shows of itself."""

@@ -13,7 +13,7 @@ import numpy as np
 
 from surefill.arrays import Indices, row_blocks
 from surefill.data import Observations
-from surefill.estimators import PartialCompleter, load, long_table
+from surefill.estimators import PartialCompleter, best_cells, load, long_table
 from surefill.estimators.long_table import Columns, check_listing
 from surefill.io import parquet_writer
 from surefill.io.files import Block, Coded
@@ -177,7 +177,8 @@ class _Table:
         self._seen = completer.observations_
         self.digits = choose_digits(self._seen.values, completer.result_) if options.digits is None else options.digits
         self._kept, self._lock = 0, Lock()
-        cells = WIDE_CELLS if options.layout == "wide" else long_table.BLOCK_CELLS
+        of_long = long_table.BLOCK_CELLS if options.top_n is None else best_cells.BLOCK_CELLS
+        cells = WIDE_CELLS if options.layout == "wide" else of_long
         self.blocks = [rows[part] for part in row_blocks(len(rows), self._seen.shape[1], cells)]
         self._columns = self._seen.col_names(np.arange(self._seen.shape[1]))
 
