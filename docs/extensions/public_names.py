@@ -21,9 +21,9 @@ from sphinx.util.docutils import SphinxDirective
 import surefill
 
 MODULES = (
-    "active", "client", "completion", "confidence", "coverage", "data", "datasets", "errors", "estimators", "guarantee",
-    "inputs", "io", "jobs", "loop", "losses", "metrics", "online", "report", "risk", "service", "spaces", "stream",
-    "testing", "theory", "waiting",
+    "active", "client", "cluster", "completion", "confidence", "coverage", "data", "datasets", "errors", "estimators",
+    "guarantee", "inputs", "io", "jobs", "loop", "losses", "metrics", "online", "report", "risk", "service", "spaces",
+    "stream", "testing", "theory", "waiting",
 )  # fmt: skip
 
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from surefill import active as active
+    from surefill import cluster as cluster
     from surefill import completion as completion
     from surefill import confidence as confidence
     from surefill import data as data
@@ -69,7 +70,18 @@ _MODULE_OF = {
 """Where each public name lives; its module is imported when the name is first used, so that ``import surefill`` and
 the command line's help stay quick."""
 
-_MODULES = ("active", "completion", "confidence", "data", "datasets", "losses", "metrics", "online", "theory")
+_MODULES = (
+    "active",
+    "cluster",
+    "completion",
+    "confidence",
+    "data",
+    "datasets",
+    "losses",
+    "metrics",
+    "online",
+    "theory",
+)
 """Modules that people reach as attributes, such as ``sf.completion.SoftImpute``."""
 
 __all__ = sorted([*_MODULE_OF, *_MODULES])

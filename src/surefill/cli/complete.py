@@ -110,6 +110,26 @@ MANY_CELLS = 10**7
     seed_option,
     jobs_option,
 )
+@section(
+    "On a cluster",
+    click.option(
+        "--backend",
+        type=click.Choice(["local", "ray"]),
+        default="local",
+        show_default=True,
+        help="Where factors are fitted, of more than two million cells: 'ray' on row blocks of a Ray cluster. The "
+        "table, its confidence, risk and promise stay on this machine, whose memory must hold them.",
+    ),
+    click.option("--address", metavar="HOST:PORT", help="Of a running cluster. [default: one of this machine's own]"),
+    click.option("--workers", type=click.IntRange(min=1), help="Processes that own rows. [default: one for each core]"),
+    click.option(
+        "--checkpoint",
+        type=PATH,
+        metavar="FOLDER",
+        help="For row blocks and the state after every sweep; all machines must see it.",
+    ),
+    click.option("--resume", is_flag=True, help="Go on from the checkpoint of the same command."),
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 def complete(
     file: Path,
@@ -145,6 +165,10 @@ def complete(
       surefill complete ratings.csv -o filled.xlsx --write wide --round 1
       surefill complete ratings.csv -o all.csv.gz --entries all --intervals 0.9
       surefill complete ratings.csv -o parts/ --yes
+
+    \b
+    On a cluster:
+      surefill complete ratings/ -o parts/ --yes --backend ray --checkpoint /shared/fit --address 10.0.0.1:6379
     """
     from surefill.jobs import WriteOptions, complete_file
 
@@ -163,6 +187,7 @@ def complete(
             aim=options["aim"],
             sensitivity=options["sensitivity"],
             random_state=options["seed"],
+            backend=_backend(options),
             write=write,
             model=model,
             report=report,
@@ -171,6 +196,20 @@ def complete(
             progress=bars,
         )
     say(json.dumps(done.as_json(), indent=2) if as_json else describe(done))
+
+
+def _backend(options: dict[str, Any]) -> Any:
+    """What the options of a cluster ask for."""
+    from surefill.cluster import RayBackend
+    from surefill.errors import InputError
+
+    given = {name: options[name] for name in ("address", "workers", "checkpoint", "resume") if options[name]}
+    if options["backend"] == "ray":
+        folder = given.pop("checkpoint", None)
+        return RayBackend(folder=folder, **given)
+    if given:
+        raise InputError(f"--{next(iter(given))} is about a cluster: it goes with --backend ray.")
+    return None
 
 
 def agreed(size: TableSize, yes: bool, bars: ProgressBars) -> bool:
@@ -206,7 +245,7 @@ def describe(done: CompletedFile) -> str:
         count = done.cells_with_differing_repeats
         lines.append(f"{count:,} cells were seen more than once with different values; their means were used.")
     lines += [
-        f"Completed by {done.completed_by}.",
+        f"Completed by {done.completed_by}{_where(done)}.",
         done.selection,
         f"Confidence ({done.confidence_standing}): {done.certificate}",
         _filled(done),
@@ -217,6 +256,12 @@ def describe(done: CompletedFile) -> str:
     if done.report is not None:
         lines.append(f"The report is {done.report}: open it in a browser.")
     return "\n".join(lines)
+
+
+def _where(done: CompletedFile) -> str:
+    if done.backend == "local":
+        return ""
+    return ", fitted on a Ray cluster; the table, its confidence, risk and promise were on this machine"
 
 
 def _filled(done: CompletedFile) -> str:

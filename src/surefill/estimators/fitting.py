@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from surefill.completion import Completion, CompletionAlgorithm
+from surefill.cluster import BlockedFactorModel, choose_backend
+from surefill.completion import BayesianFactorModel, Completion, CompletionAlgorithm
 from surefill.confidence import Certificate, ConfidenceAlgorithm, ExtendableConfidence
 from surefill.confidence.algorithm import TriedConfidence
 from surefill.data import BoundsSource, Observations
@@ -36,6 +37,7 @@ from surefill.loop import ProgressCallback
 from surefill.losses import SQUARED, ClippedLoss, Loss
 from surefill.registry import AUTO, COMPLETIONS, CONFIDENCES
 from surefill.risk import ConfidenceRisk, CrossFit, PriorRisk, Risk, RiskAlgorithm, RiskCurve, RiskModel
+from surefill.risk.cross_fitting import MANY_CELLS
 from surefill.spaces.confidence_matrix import some_cells
 from surefill.spaces.conic_model import SIZE_LIMIT
 from surefill.waiting import part, plan
@@ -343,6 +345,16 @@ def choose_completion(given: object, random_state: int) -> CompletionAlgorithm:
     if isinstance(given, CompletionAlgorithm) and not isinstance(given, type):
         return given
     raise _not_an_algorithm("completion", list(COMPLETIONS), "SoftImpute()", given)
+
+
+def on_backend(algorithm: CompletionAlgorithm, backend: object) -> CompletionAlgorithm:
+    """The algorithm, fitted on row blocks of ``backend`` where there is one; small tables are not."""
+    place = choose_backend(backend)
+    if place is None:
+        return algorithm
+    if not isinstance(algorithm, BayesianFactorModel):
+        raise InputError("a cluster fits the Bayesian factor model alone: leave completion at 'auto', or the backend.")
+    return BlockedFactorModel(algorithm, place, fewest_cells=MANY_CELLS)
 
 
 def chosen_for(

@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from surefill.active import STRATEGIES, Strategy
+from surefill.cluster import choose_backend
 from surefill.completion import BayesianFactorCompletion
 from surefill.data import Entries, Observations
 from surefill.data.containers import from_matrix
@@ -26,6 +27,7 @@ from surefill.estimators.fitting import (
     choose_completion,
     choose_confidence,
     choose_risk,
+    on_backend,
 )
 from surefill.estimators.matrix_api import complete_rows, fill
 from surefill.estimators.observing import training_cells
@@ -90,6 +92,9 @@ class PartialCompleter(ObservingMethods, TableMethods, OneToOneFeatureMixin, Tra
         promise, which says so.
     random_state : seed of everything random; the same seed gives the same result. None takes a fresh one, a numpy
         generator gives its next; the one used is ``random_state_``.
+    backend : where factors are fitted: None for this process, "ray" for row blocks on a Ray cluster of this machine, or
+        a :class:`surefill.cluster.RayBackend`, of more than two million cells; fewer are fitted here. The result is the
+        same to 1e-6. All else, the table included, stays in this process.
     n_jobs : cores to fit on: None or -1 for all, 1 for one, as scikit-learn counts them. Results do not depend on it.
     progress : True for a bar over the whole fit with what is left of it, in a terminal or notebook; or a function that
         is called after each step of the iterative parts, see :class:`surefill.loop.Progress`.
@@ -129,6 +134,7 @@ class PartialCompleter(ObservingMethods, TableMethods, OneToOneFeatureMixin, Tra
         random_state: int | np.random.RandomState | np.random.Generator | None = 0,
         progress: Watcher = None,
         n_jobs: int | None = None,
+        backend: Any = None,
     ) -> None:
         self.tolerance = tolerance
         self.delta = delta
@@ -143,6 +149,7 @@ class PartialCompleter(ObservingMethods, TableMethods, OneToOneFeatureMixin, Tra
         self.random_state = random_state
         self.progress = progress
         self.n_jobs = n_jobs
+        self.backend = backend
 
     @atomic
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -176,7 +183,7 @@ class PartialCompleter(ObservingMethods, TableMethods, OneToOneFeatureMixin, Tra
         self, observations: Observations, asked: NDArray[np.bool_], shape: tuple[int, int] | None = None
     ) -> PartialCompletion:
         fitting = Fitting(
-            completion=choose_completion(self.completion, self.random_state_),
+            completion=on_backend(choose_completion(self.completion, self.random_state_), self.backend),
             confidences=choose_confidence(self.confidence, observations.shape, self.random_state_),
             risk=choose_risk(self.risk),
             loss=choose_loss(self.loss),
@@ -209,6 +216,7 @@ class PartialCompleter(ObservingMethods, TableMethods, OneToOneFeatureMixin, Tra
             raise invalid_parameter("PartialCompleter", "bounds", "two numbers, low < high, or None", self.bounds)
         check_random_state("PartialCompleter", self.random_state)
         check_n_jobs("PartialCompleter", self.n_jobs)
+        choose_backend(self.backend)
         check_progress("PartialCompleter", self.progress)
 
     def _validate_matrix(self, X: Any, *, reset: bool) -> Any:

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from surefill.cluster import choose_backend
 from surefill.data import Observations
 from surefill.errors import InputError
 from surefill.estimators import PartialCompleter, PartialCompletion
@@ -24,6 +25,7 @@ from surefill.jobs.table_size import N_SAMPLED, Confirm, confirmed_before_fit
 from surefill.jobs.write_options import WriteOptions
 from surefill.report import check_report_target, render_report
 from surefill.report.page import write_page
+from surefill.risk.cross_fitting import MANY_CELLS
 from surefill.waiting import Watcher, part, watched
 
 
@@ -61,6 +63,7 @@ class CompletedFile:
     cells_looked_at, writing_seconds : cells of the rows written, and how long it took to look at them and to write.
     layout, digits : "long" or "wide"; digits after the point of completed values.
     top_n : how many cells of each row were written at most; None for all.
+    backend : where factors were fitted: "local", or "ray".
 
     Examples
     --------
@@ -118,6 +121,7 @@ class CompletedFile:
     top_n: int | None = None
     model: Path | None = None
     report: Path | None = None
+    backend: str = "local"
 
     @property
     def missing_cells(self) -> int:
@@ -154,6 +158,7 @@ def complete_file(
     aim: Aim = "unobserved",
     sensitivity: float = 1.0,
     random_state: int = 0,
+    backend: Any = None,
     write: WriteOptions | None = None,
     model: str | Path | None = None,
     report: str | Path | None = None,
@@ -169,6 +174,7 @@ def complete_file(
     read : how ``file`` is read; guessed where None.
     tolerance, delta, completion, confidence, loss, aim, sensitivity, random_state : those of
         :class:`surefill.PartialCompleter`.
+    backend : where factors are fitted, as :class:`surefill.PartialCompleter` has it.
     write : which cells are written, with how many digits, long or wide; kept and observed ones where None.
     model : where to save the fitted completer as well, for :func:`surefill.load`.
     report : where to write a page for the browser as well.
@@ -214,6 +220,7 @@ def complete_file(
         sensitivity=sensitivity,
         random_state=random_state,
         progress=progress,
+        backend=backend,
     )
     with about(source):
         completer.fit(observations)
@@ -228,7 +235,14 @@ def complete_file(
         with part(progress, "writing"):
             table = write_rows(completer, output, written, rows, confirm, progress)
     files = {"model": model_target, "report": report_target}
-    return _summary(completer.result_, observations, table, top_n=written.top_n, **files)
+    where = "ray" if on_cluster(observations, backend) else "local"
+    return _summary(completer.result_, observations, table, top_n=written.top_n, backend=where, **files)
+
+
+def on_cluster(observations: Observations, backend: object) -> bool:
+    """Whether factors are fitted on a cluster: it was asked for, and the training cells are many."""
+    asked = choose_backend(backend) is not None
+    return asked and len(observations) > MANY_CELLS
 
 
 def _check_targets(file: Path, output: Path, model: Path | None, report: Path | None) -> None:

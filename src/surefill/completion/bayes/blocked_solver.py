@@ -207,6 +207,19 @@ class BlockedSolver:
         """The same, started from the state of a sample, which is forgotten then."""
         return replace(self, begin=lambda: self._adopted(state), equal_noise=False, path=f"{self.path}-{self.rank}")
 
+    def adopting_completion(self, start: BayesianFactorCompletion) -> Self:
+        """The same, started from a completion that is here: each block is given its rows."""
+
+        def begin() -> BlockedState:
+            name, cols = f"{self.path}-before", replace(start.cols, implicit=start.cols.implicit[-1:])
+            ends = self.blocks.each("row_range", self.table.name)
+            self.blocks.each("put", name, self.table.name, own=[_rows_between(start, *each) for each in ends])
+            nothing = np.zeros((0, 0))
+            sums = nothing, nothing, start.noise, nothing, nothing
+            return self._adopted(BlockedState(name, _without_groups(start.rows), cols, *sums, 0.0, 0.0, 0.0))
+
+        return replace(self, begin=begin, equal_noise=False, path=f"{self.path}-{self.rank}")
+
     def widening(self, state: BlockedState, rank: int) -> Self:
         """The same, started from ``state`` of one of its runs with more factors."""
         return replace(self, begin=lambda: self._widened(state, rank), equal_noise=False, path=f"{self.path}-{rank}")
@@ -367,6 +380,30 @@ def sample_table(
 def _no_rows(dtype: Any) -> ColumnRegression:
     nothing = np.empty(0, np.int64)
     return ColumnRegression.of(nothing, nothing, nothing, dtype)
+
+
+def _without_groups(posterior: FactorPosterior) -> FactorPosterior:
+    """The prior alone, of no groups."""
+    last = slice(-1, None)
+    no_noise = replace(posterior.noise_precision, draws=np.zeros(1), errors=np.zeros(1))
+    return replace(
+        posterior, ids=posterior.ids[:0], mean=posterior.mean[last], variance=posterior.variance[last],
+        noise_precision=no_noise,
+    )  # fmt: skip
+
+
+def _rows_between(completion: BayesianFactorCompletion, lowest: int, highest: int) -> dict[str, Any]:
+    """The rows ``lowest`` to ``highest`` of a completion, as :meth:`RowBlock.put` takes them."""
+    rows, h = completion.rows, completion.cols.implicit
+    here = slice(*np.searchsorted(rows.ids, [lowest, highest + 1]))
+    noise, n_rows = rows.noise_precision, len(rows.ids[here])
+    return {
+        "ids": rows.ids[here], "mean": np.vstack([rows.mean[here], rows.mean[-1:]]),
+        "variance": np.vstack([rows.variance[here], rows.variance[-1:]]), "precision": rows.precision,
+        "intercept": rows.intercept, "g": rows.implicit[-1:], "draws": np.append(noise.draws[here], 0.0),
+        "strayed": np.append(noise.errors[here], 0.0), "strength": noise.strength, "means": np.zeros((n_rows, 1)),
+        "implicit": h[here], "common": h[-1], "errors": np.zeros(n_rows),
+    }  # fmt: skip
 
 
 def _of_prior(rows: FactorPosterior) -> Array:

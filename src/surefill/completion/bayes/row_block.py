@@ -218,6 +218,11 @@ class RowBlock:
         """How many rows of the block have cells."""
         return len(self._cells[table].row_ids)
 
+    def row_range(self, table: str) -> tuple[int, int]:
+        """The least and the largest id of the block's rows."""
+        ids = self._cells[table].row_ids
+        return (int(ids[0]), int(ids[-1])) if len(ids) else (0, -1)
+
     def select_rows(self, table: str, parent: str, share: float, generator: dict[str, Any]) -> None:
         """``table``: the cells of rows of ``parent`` drawn by coins, the block's part of one stream of coins."""
         cells = self._cells[parent]

@@ -1,0 +1,134 @@
+"""Where row blocks live: in threads of this process, or on a Ray cluster."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from surefill.blocks import Blocks, LocalBlocks
+from surefill.cluster.checkpoints import CheckpointedRuns
+from surefill.cluster.ray_blocks import RayBlocks, connected
+from surefill.cluster.shards import write_shards
+from surefill.completion.bayes.blocked_solver import PlainRuns, Runs
+from surefill.completion.bayes.row_block import RowBlock, blocks_of
+from surefill.data import Observations
+from surefill.errors import InputError, invalid_parameter
+
+
+class Backend(Protocol):
+    """Puts the rows of a table into blocks and says where they are."""
+
+    def opened(
+        self, observations: Observations, name: str, settings: dict[str, Any]
+    ) -> Any:  # a context manager of (Blocks, Runs)
+        """The blocks of the table for one fit, called ``name``, and what runs its solvers."""
+        ...
+
+
+@dataclass(frozen=True)
+class LocalBackend:
+    """Row blocks in this process, on all its cores.
+
+    Parameters
+    ----------
+    block_cells : cells of a block at least; when None as many as the number of columns calls for.
+
+    Examples
+    --------
+    >>> import surefill as sf
+    >>> from surefill.cluster import BlockedFactorModel, LocalBackend
+    >>> seen = sf.datasets.make_low_rank((40, 30), rank=2, n_draws=900, random_state=0).observations
+    >>> blocked = BlockedFactorModel(sf.completion.BayesianFactorModel(rank=2), LocalBackend(block_cells=200)).fit(seen)
+    >>> table = sf.completion.BayesianFactorModel(rank=2).fit(seen)
+    >>> bool(abs(blocked.dense() - table.dense()).max() < 1e-9)
+    True
+    """
+
+    block_cells: int | None = None
+
+    @contextmanager
+    def opened(self, observations: Observations, name: str, settings: dict[str, Any]) -> Iterator[tuple[Blocks, Runs]]:
+        """The blocks of the table; nothing is kept."""
+        yield LocalBlocks([RowBlock(cells) for cells in blocks_of(observations, self.block_cells)]), PlainRuns()
+
+
+@dataclass(frozen=True)
+class RayBackend:
+    """Row blocks on a Ray cluster, in actors that own them and survive the loss of processes and machines.
+
+    Parameters
+    ----------
+    address : of the cluster, such as "10.0.0.1:6379" or "auto"; when None one is started on this machine and ended
+        with the fit.
+    workers : actors that own the blocks, each on one core; when None as many as the cluster has cores. The result does
+        not depend on it.
+    folder : for the blocks and for checkpoints after every sweep; all machines must see it. When None a temporary one,
+        where the cluster is this machine.
+    resume : go on from the checkpoints in ``folder``, of the same table and settings.
+    block_cells : cells of a block at least; when None as many as the number of columns calls for. Sums are taken along
+        blocks, so results of different sizes of blocks differ by rounding.
+
+    Examples
+    --------
+    >>> import surefill as sf
+    >>> backend = sf.cluster.RayBackend(address="10.0.0.1:6379", workers=64, folder="/shared/ratings")
+    >>> completer = sf.PartialCompleter(tolerance=0.5, backend=backend)
+    """
+
+    address: str | None = None
+    workers: int | None = None
+    folder: str | Path | None = None
+    resume: bool = False
+    block_cells: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.workers is not None and not (isinstance(self.workers, int) and self.workers >= 1):
+            raise invalid_parameter("RayBackend", "workers", "a whole number of at least 1, or None", self.workers)
+        if self.folder is None and (self.address is not None or self.resume):
+            raise InputError(
+                "a cluster of several machines, or a fit that is resumed, needs a folder that all of them see for the "
+                "table's blocks and the checkpoints: give folder=... (--checkpoint on the command line)."
+            )
+
+    @contextmanager
+    def opened(self, observations: Observations, name: str, settings: dict[str, Any]) -> Iterator[tuple[Blocks, Runs]]:
+        """The blocks of the table, written to the folder and owned by actors, and runs with checkpoints."""
+        with self._place() as place, connected(self.address) as ray:
+            shards, states = place / name / "shards", place / name / "checkpoint"
+            n_blocks = write_shards(shards, blocks_of(observations, self.block_cells))
+            blocks = RayBlocks(ray, shards, states, n_blocks, self._n_workers(ray))
+            try:
+                yield blocks, CheckpointedRuns(blocks, states, settings, self.resume)
+            finally:
+                blocks.close()
+
+    def _n_workers(self, ray: Any) -> int:
+        return self.workers or max(1, int(ray.cluster_resources().get("CPU", 1)))
+
+    @contextmanager
+    def _place(self) -> Iterator[Path]:
+        if self.folder is not None:
+            Path(self.folder).mkdir(parents=True, exist_ok=True)
+            yield Path(self.folder)
+            return
+        with tempfile.TemporaryDirectory(prefix="surefill-") as folder:
+            yield Path(folder)
+
+
+def choose_backend(given: object) -> Any:
+    """The backend that the user named or gave; None for tables in memory.
+
+    >>> choose_backend(None) is None, choose_backend("ray")
+    (True, RayBackend(address=None, workers=None, folder=None, resume=False, block_cells=None))
+    """
+    if given is None or given == "local":
+        return None
+    if given == "ray":
+        return RayBackend()
+    if hasattr(given, "opened"):
+        return given
+    raise invalid_parameter("PartialCompleter", "backend", "None, 'local', 'ray' or a RayBackend", given)
