@@ -9,6 +9,7 @@ SMURFF := .venv-smurff
 MYFM := .venv-myfm
 SERVE := .venv-serve
 SEEDS ?= 10
+MINUTES ?= 30
 
 .PHONY: demo pictures test test-hostile test-processors test-browser browser test-serve test-validity setup lint bench bench-accuracy bench-active bench-coverage bench-online bench-risk bench-serve bench-stream bench-support docs lock clean
 
@@ -36,14 +37,14 @@ test-processors: setup  ## the numerical tests under other kernels, threads and 
 	$(BIN)/python tests/processors.py
 
 test-browser: setup browser  ## the report and the service's page in a real browser; installs Debian's chromium where it is missing
-	$(BIN)/python -m pytest -q tests/report/test_browser.py tests/service/test_page_browser.py
+	$(BIN)/python -m pytest -q tests/report/test_browser.py tests/service/test_page_browser.py --kills 10
 
 test-serve: setup $(SERVE)/.ready  ## the service: 100 kills under load, both databases, thousands of generated requests; about half an hour
 	$(BIN)/python -m pytest -q tests/service --kills 100
 	$(BIN)/python tests/service/generated_requests.py --schemathesis $(SERVE)/bin/st
 
-bench-serve: setup  ## the service under load: ml-1m replayed, reads and writes, with and without a refit; then memory for half an hour
-	$(BIN)/python benchmarks/recorded.py serve.py --minutes 30
+bench-serve: setup $(SERVE)/.ready  ## the service under load: ml-1m replayed, reads and writes, with and without a refit; then memory for MINUTES=30
+	$(BIN)/python benchmarks/recorded.py serve.py --minutes $(MINUTES)
 
 pictures: setup browser  ## the pictures of the front page and of the page about the report, made anew in docs/
 	$(BIN)/python docs/pictures.py
@@ -122,9 +123,9 @@ $(FANCY)/.ready: benchmarks/requirements-fancyimpute.lock
 	$(FANCY)/bin/python -m pip --disable-pip-version-check --quiet install -r benchmarks/requirements-fancyimpute.lock
 	touch $@
 
-$(SERVE)/.ready: tests/service/requirements-schemathesis.lock
+$(SERVE)/.ready: tests/service/requirements-serve.lock
 	$(PYTHON) -m venv $(SERVE)
-	$(SERVE)/bin/python -m pip --disable-pip-version-check --quiet install -r tests/service/requirements-schemathesis.lock
+	$(SERVE)/bin/python -m pip --disable-pip-version-check --quiet install -r tests/service/requirements-serve.lock
 	touch $@
 
 $(SMURFF)/.ready: benchmarks/requirements-smurff.lock

@@ -1,16 +1,19 @@
-"""The service under load: ml-1m replayed by several clients, single predictions at a rate, with and without a refit.
+"""The service under load: ml-1m replayed, single predictions at a rate, with and without a refit, and its memory.
 
-    python benchmarks/serve.py [--rate 500] [--seconds 20] [--observations 1000000] [--minutes 0]
+    python benchmarks/serve.py [--minutes 2] [--rate 500] [--seconds 15] [--observations 1000000]
 
-Writes are sent as fast as they are acknowledged. Reads come at their rate whether earlier ones were answered or not, so
-that a service that stalls is seen to stall. Latencies are in milliseconds, at the client, which shares the cores;
-``cpu ms`` is what the service uses of a processor for one read or one observation, whatever else the machine does.
+Reads come at their rate whether earlier ones were answered or not, and are timed from when they were due, so that a
+service that stalls is seen to stall. Latencies are at the client, which shares the cores; ``cpu ms`` is what the
+service uses of a processor for one read or one observation, whatever else the machine does. ``--minutes`` goes on for
+so long with reads at their rate, two refits, and batches sent again under their keys, which are found and not stored
+twice, and tells how memory grows. locust repeats reads and writes where ``make .venv-serve/.ready`` has installed it.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import csv
 import json
 import os
 import socket
@@ -18,200 +21,215 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
 import surefill as sf
 from data_folder import DATA
+from http_load import HEADER, Connection, Load, Request, Timings
 
-BATCH, WRITERS, READERS = 1_000, 4, 32
+BATCH, WRITERS = 1_000, 4
+WANTED_WRITES, WANTED_READS, WANTED_P99 = 5_000, 500, 50.0
+"""Observations and reads a second, and milliseconds, that the service was built to reach on two cores."""
 
+HOLDS_MS = 1_000.0
+"""A rate of writes holds where 99% of batches are acknowledged so soon after they were due."""
 
-class Connection:
-    """One connection that is kept open; requests and answers as bytes, which costs the client little."""
-
-    def __init__(self, port: int) -> None:
-        self._port = port
-        self._reader: asyncio.StreamReader | None = None
-
-    async def send(
-        self, method: str, path: str, body: bytes = b"", kind: str = "application/json"
-    ) -> tuple[int, bytes]:
-        if self._reader is None:
-            self._reader, self._writer = await asyncio.open_connection("127.0.0.1", self._port)
-        head = f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {kind}\r\n"
-        self._writer.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
-        headers = await self._reader.readuntil(b"\r\n\r\n")
-        length = int(headers.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
-        return int(headers.split(b" ", 2)[1]), await self._reader.readexactly(length)
+LOCUST = Path(__file__).parents[1] / ".venv-serve" / "bin" / "locust"
+LOCUST_USERS = 32
+FILMS = "/v1/data-sets/films"
 
 
-@dataclass
-class Timings:
-    """Milliseconds of requests, and how many were not answered as they should be."""
-
-    milliseconds: list[float] = field(default_factory=list)
-    refused: int = 0
-    seconds: float = 0.0
-    processor: float = 0.0
-
-    def told(self, what: str, each: int = 1) -> str:
-        if not self.milliseconds:
-            return f"{what:<44} none"
-        p50, p99 = np.percentile(self.milliseconds, [50, 99])
-        rate = each * len(self.milliseconds) / self.seconds
-        cost = 1000 * self.processor / (each * len(self.milliseconds))
-        slowest = max(self.milliseconds)
-        return f"{what:<44} {rate:>9,.0f}/s {p50:>9.1f} {p99:>9.1f} {slowest:>9.1f} {self.refused:>7} {cost:>9.3f}"
+async def ask(load: Load, method: str, path: str, content: object = None) -> dict:
+    body = b"" if content is None else json.dumps(content).encode()
+    status, answer = await Connection(load.port).send(method, path, body)
+    assert status < 300, answer
+    return json.loads(answer) if answer else {}
 
 
-async def write_all(port: int, bodies: list[bytes], until: float = float("inf")) -> Timings:
-    """Every body, by some clients as fast as they are acknowledged."""
-    timings, left, start, before = Timings(), iter(bodies), time.perf_counter(), processor_seconds()
-
-    async def client() -> None:
-        connection = Connection(port)
-        for body in left:
-            if time.perf_counter() > until:
-                return
-            while True:
-                begun = time.perf_counter()
-                status, _ = await connection.send("POST", "/v1/data-sets/films/observations", body, "text/csv")
-                if status == 201:
-                    break
-                timings.refused += 1
-                await asyncio.sleep(0.05)
-            timings.milliseconds.append(1000 * (time.perf_counter() - begun))
-
-    await asyncio.gather(*(client() for _ in range(WRITERS)))
-    timings.seconds, timings.processor = time.perf_counter() - start, processor_seconds() - before
-    return timings
+async def refit(load: Load) -> None:
+    """Have a job at work."""
+    await ask(load, "POST", f"{FILMS}/jobs")
+    while (await ask(load, "GET", f"{FILMS}/jobs?limit=1"))["items"][0]["state"] != "running":
+        await asyncio.sleep(0.2)
 
 
-async def read_at(port: int, rate: float, seconds: float, paths: list[str]) -> Timings:
-    """Reads that come at a rate, each timed from when it was due."""
-    timings, start, before = Timings(), time.perf_counter(), processor_seconds()
-    free: asyncio.Queue[Connection] = asyncio.Queue()
-    for _ in range(READERS):
-        free.put_nowait(Connection(port))
-
-    async def one(number: int) -> None:
-        due = start + number / rate
-        await asyncio.sleep(max(0.0, due - time.perf_counter()))
-        connection = await free.get()
-        status, _ = await connection.send("GET", paths[number % len(paths)])
-        free.put_nowait(connection)
-        timings.milliseconds.append(1000 * (time.perf_counter() - due))
-        timings.refused += status != 200
-
-    await asyncio.gather(*(one(number) for number in range(int(rate * seconds))))
-    timings.seconds, timings.processor = time.perf_counter() - start, processor_seconds() - before
-    return timings
-
-
-async def ask(port: int, method: str, path: str, content: object = None) -> dict:
-    status, body = await Connection(port).send(method, path, b"" if content is None else json.dumps(content).encode())
-    assert status < 300, body
-    return json.loads(body)
-
-
-async def wait_for_model(port: int, number: int) -> float:
-    start = time.perf_counter()
-    while True:
-        model = (await ask(port, "GET", "/v1/data-sets/films/promise"))["model"]
-        if model is not None and model["number"] >= number:
-            return time.perf_counter() - start
+async def wait_until_idle(load: Load) -> None:
+    while (await ask(load, "GET", f"{FILMS}/status"))["job"] is not None:
         await asyncio.sleep(0.5)
 
 
-SERVICE: list[int] = []
-"""The process of the service."""
+def tell(timings: Timings, what: str) -> Timings:
+    print(timings.told(what), flush=True)
+    return timings
 
 
-def processor_seconds() -> float:
-    """What the service has used of the processors so far, without the process that fits."""
-    fields = Path(f"/proc/{SERVICE[0]}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+class Study:
+    """Every measurement of one run."""
+
+    def __init__(self, load: Load, options: argparse.Namespace, folder: Path) -> None:
+        self.load, self.options, self.folder = load, options, folder
+        rows, cols, values = ratings(options.observations)
+        self.lines = [f"{i},{j},{y:g}" for i, j, y in zip(rows.tolist(), cols.tolist(), values.tolist(), strict=True)]
+        rng = np.random.default_rng(0)
+        some = zip(rng.choice(np.unique(rows), 5000).tolist(), rng.choice(np.unique(cols), 5000).tolist(), strict=True)
+        self.reads = [Request("GET", f"{FILMS}/predictions?row={i}&col={j}") for i, j in some]
+
+    def writes(self, data_set: str = FILMS, keys: bool = False) -> list[Request]:
+        """The ratings in batches."""
+        parts = [self.lines[k : k + BATCH] for k in range(0, len(self.lines), BATCH)]
+        bodies = [("row,col,value\n" + "\n".join(part) + "\n").encode() for part in parts]
+        path = f"{data_set}/observations"
+        return [Request("POST", path, body, "text/csv", f"b{k}" if keys else "") for k, body in enumerate(bodies)]
+
+    async def run(self) -> None:
+        print(HEADER)
+        await ask(self.load, "POST", "/v1/data-sets", data_set_of("films"))
+        replayed = self.writes(keys=True)
+        writes = await self.load.at_full_speed(replayed, WRITERS, BATCH)
+        tell(writes, f"replay of {len(self.lines):,} by {WRITERS} clients")
+        held = await self.highest_rate(writes.rate)
+        reads = await self.compare_refits(held)
+        await self.by_locust()
+        await self.memory(replayed)
+        told = "reached" if held >= WANTED_WRITES else "NOT REACHED"
+        print(f"wanted {WANTED_WRITES:,} observations a second: {held:,.0f} held, {told}")
+        good = reads.p99 < WANTED_P99 and reads.rate > 0.98 * WANTED_READS and not reads.refused
+        told, share = "reached" if good else "NOT REACHED", reads.rate * reads.cost / 10
+        print(
+            f"wanted {WANTED_READS} reads a second with p99 below {WANTED_P99:g} ms: {reads.rate:,.0f} with p99 ",
+            end="",
+        )
+        print(f"{reads.p99:.1f} ms, {told}; they take {share:.0f}% of a processor")
+
+    async def highest_rate(self, at_full_speed: float) -> float:
+        """The highest of some shares of the full speed at which batches may come."""
+        await ask(self.load, "POST", "/v1/data-sets", data_set_of("rates"))
+        requests = self.writes("/v1/data-sets/rates")
+        for share in (0.9, 0.8, 0.65, 0.5, 0.35, 0.2):
+            rate = share * at_full_speed
+            timings = await self.load.at_rate(requests, rate, self.options.seconds, BATCH)
+            tell(timings, f"writes of {BATCH:,} at {rate:,.0f}/s")
+            if timings.p99 < HOLDS_MS and not timings.refused:
+                break
+        await ask(self.load, "DELETE", "/v1/data-sets/rates")
+        return timings.rate
+
+    async def compare_refits(self, held: float) -> Timings:
+        """Reads and writes without and with a refit; the reads by the model alone."""
+        await self.read("reads by the stream")
+        await refit(self.load)
+        await self.read("reads by the stream, refit")
+        await wait_until_idle(self.load)
+        alone = await self.read("reads by the model")
+        rate = min(WANTED_WRITES, held / 2)
+        await self.read_and_write("", rate)
+        await refit(self.load)
+        await self.read("reads by the model, refit")
+        await refit(self.load)
+        await self.read_and_write(", refit", rate)
+        await wait_until_idle(self.load)
+        return alone
+
+    async def read(self, what: str) -> Timings:
+        return tell(await self.load.at_rate(self.reads, self.options.rate, self.options.seconds), what)
+
+    async def read_and_write(self, more: str, rate: float) -> None:
+        reads, writes = await asyncio.gather(
+            self.load.at_rate(self.reads, self.options.rate, self.options.seconds),
+            self.load.at_rate(self.writes(), rate, self.options.seconds, BATCH),
+        )
+        tell(reads, f"reads beside writes{more}, cpu of both")
+        tell(writes, f"writes of {BATCH:,} beside reads{more}")
+
+    async def by_locust(self) -> None:
+        if not LOCUST.exists():
+            print("locust: not installed here; make .venv-serve/.ready installs it", flush=True)
+            return
+        (self.folder / "ratings.csv").write_text("\n".join(self.lines))
+        for user, users in (("Reader", LOCUST_USERS), ("Writer", WRITERS)):
+            command = [LOCUST, "-f", Path(__file__).with_name("locustfile.py"), "--headless", "--only-summary"]
+            command += ["--users", users, "--spawn-rate", users, "--run-time", f"{self.options.seconds:g}s"]
+            command += ["--host", f"http://localhost:{self.load.port}", "--csv", self.folder / user, user]
+            told = os.environ | {
+                "SUREFILL_RATINGS": str(self.folder / "ratings.csv"),
+                "SUREFILL_RATE": str(self.options.rate),
+                "SUREFILL_USERS": str(users),
+            }
+            before = self.load.processor_seconds()
+            running = await asyncio.create_subprocess_exec(*map(str, command), env=told, stdout=-3, stderr=-3)
+            await running.wait()
+            print(self._told_by_locust(user, self.load.processor_seconds() - before), flush=True)
+
+    def _told_by_locust(self, user: str, processor: float) -> str:
+        with open(self.folder / f"{user}_stats.csv") as file:
+            line = next(line for line in csv.DictReader(file) if line["Name"] == "Aggregated")
+        each, count = (BATCH if user == "Writer" else 1), int(line["Request Count"])
+        figures = f"{each * float(line['Requests/s']):>9,.0f}/s {line['50%']:>9} {line['99%']:>9} {line['100%']:>9}"
+        what = f"locust: {'writes of 1,000' if user == 'Writer' else 'reads by the model'}"
+        return f"{what:<44} {figures} {line['Failure Count']:>7} {1000 * processor / (each * count):>9.3f}"
+
+    async def memory(self, replayed: list[Request]) -> None:
+        """Resident memory while the service is asked and told what it knows already."""
+        print(f"memory now: {self.load.megabytes():,.0f} MB", flush=True)
+        if not self.options.minutes:
+            return
+        start, seconds = time.perf_counter(), 60 * self.options.minutes
+        sampled = asyncio.create_task(self._sample(start, seconds))
+        fits = asyncio.create_task(self._refit_twice(seconds))
+        reads, writes = await asyncio.gather(
+            self.load.at_rate(self.reads, self.options.rate, seconds),
+            self.load.at_rate(replayed, 2 * BATCH, seconds, BATCH),
+        )
+        await fits
+        tell(reads, f"reads for {self.options.minutes:g} minutes, two refits, cpu of both")
+        tell(writes, "batches sent again meanwhile")
+        print(slope(await sampled), flush=True)
+
+    async def _sample(self, start: float, seconds: float, count: int = 30) -> list[tuple[float, float]]:
+        """(seconds, megabytes), so many times."""
+        samples = []
+        for k in range(count + 1):
+            await asyncio.sleep(max(0.0, start + seconds * k / count - time.perf_counter()))
+            samples.append((time.perf_counter() - start, self.load.megabytes()))
+            if k % 3 == 0:
+                print(f"   minute {samples[-1][0] / 60:>5.1f}: {samples[-1][1]:,.0f} MB", flush=True)
+        return samples
+
+    async def _refit_twice(self, seconds: float) -> None:
+        for _ in range(2):
+            await asyncio.sleep(seconds / 4)
+            await ask(self.load, "POST", f"{FILMS}/jobs")
 
 
-def memory(pid: int) -> str:
-    """Resident megabytes of the service."""
-    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    return f"{int(next(line for line in lines if line.startswith('VmRSS')).split()[1]) / 1024:,.0f} MB"
-
-
-async def study(port: int, pid: int, options: argparse.Namespace) -> None:
-    rows, cols, values = ratings(options.observations)
-    lines = [f"{i},{j},{y:g}\n" for i, j, y in zip(rows.tolist(), cols.tolist(), values.tolist(), strict=True)]
-    bodies = ["row,col,value\n" + "".join(lines[k : k + BATCH]) for k in range(0, len(lines), BATCH)]
-    bodies = [body.encode() for body in bodies]
-    rng = np.random.default_rng(0)
-    some = rng.choice(np.unique(rows), 5000).tolist(), rng.choice(np.unique(cols), 5000).tolist()
-    paths = [f"/v1/data-sets/films/predictions?row={i}&col={j}" for i, j in zip(*some, strict=True)]
-    options_of = {"name": "films", "bounds": {"low": 1, "high": 5}, "tolerance": 0.8, "refit_after": 10**9}
-    await ask(port, "POST", "/v1/data-sets", options_of)
-    held_back = len(bodies) // 5
-    print(f"{'':<44} {'rate':>11} {'p50 ms':>9} {'p99 ms':>9} {'max ms':>9} {'refused':>7} {'cpu ms':>9}")
-    print((await write_all(port, bodies[: -2 * held_back])).told(f"writes of {BATCH:,}, observations", BATCH))
-    print(f"memory after {len(lines) * 3 // 5:,} observations: {memory(pid)}", flush=True)
-    print((await read_at(port, options.rate, options.seconds, paths)).told("reads by the stream"), flush=True)
-    await ask(port, "POST", "/v1/data-sets/films/jobs")
-    await asyncio.sleep(5)
-    print(
-        (await read_at(port, options.rate, options.seconds, paths)).told("reads by the stream, refit running"),
-        flush=True,
+def slope(samples: list[tuple[float, float]]) -> str:
+    """Growth of memory by least squares over the second half, with its standard error."""
+    hours, megabytes = np.array(samples[len(samples) // 2 :]).T / [[3600.0], [1.0]]
+    line = np.polynomial.Polynomial.fit(hours, megabytes, 1).convert()
+    left = megabytes - line(hours)
+    error = np.sqrt(left @ left / max(1, len(hours) - 2) / np.sum((hours - hours.mean()) ** 2))
+    last = megabytes[-1]
+    return (
+        f"memory at the end {last:,.0f} MB; in the second half it grew by {line.coef[1]:.0f} +- {error:.0f} MB an hour"
     )
-    writes = write_all(port, bodies[-2 * held_back : -held_back])
-    print((await writes).told(f"writes of {BATCH:,}, refit running", BATCH), flush=True)
-    waited = await wait_for_model(port, 1)
-    print(f"the model was in use {waited:.0f} s later; memory {memory(pid)}", flush=True)
-    print((await read_at(port, options.rate, options.seconds, paths)).told("reads by the model"), flush=True)
-    until = time.perf_counter() + options.seconds
-    both = await asyncio.gather(
-        read_at(port, options.rate, options.seconds, paths), write_all(port, bodies[-held_back:], until)
-    )
-    print(both[0].told("reads by the model, writes at full speed"))
-    print(both[1].told(f"writes of {BATCH:,} meanwhile", BATCH), flush=True)
-    ends = time.perf_counter() + 60 * options.minutes
-    while time.perf_counter() < ends:
-        reads = await read_at(port, options.rate, 60, paths)
-        print(f"{reads.told('reads by the model')}   {memory(pid)}", flush=True)
+
+
+def data_set_of(name: str) -> dict[str, object]:
+    """A data set that is fitted again only when it is asked to."""
+    return {"name": name, "bounds": {"low": 1, "high": 5}, "tolerance": 0.8, "refit_after": 10**9}
 
 
 def ratings(count: int) -> tuple:
-    """The first so many ratings of ml-1m in the order of the file, by label."""
+    """So many ratings of ml-1m in a random order, by label."""
     seen = sf.read_observations(DATA / "ml-1m" / "ratings.dat.gz", row=0, col=1, value=2, header=False)
     order = np.random.default_rng(0).permutation(len(seen))[:count]
     return seen.row_names(seen.rows[order]), seen.col_names(seen.cols[order]), seen.values[order]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--rate", type=float, default=500.0)
-    parser.add_argument("--seconds", type=float, default=20.0)
-    parser.add_argument("--observations", type=int, default=1_000_000)
-    parser.add_argument("--minutes", type=float, default=0.0, help="of reading on, to see that memory stays flat")
-    options = parser.parse_args()
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-m", "surefill", "serve", "--data", folder, "--port", str(port)]
-        with open(Path(folder) / "log", "w") as log:
-            service = subprocess.Popen(command, stderr=log)
-        try:
-            asyncio.run(start_and_study(port, service, options))
-        finally:
-            service.terminate()
-            service.wait(60)
-    print(f"load of the machine at the end: {os.getloadavg()[0]:.1f}")
-
-
-async def start_and_study(port: int, service: subprocess.Popen, options: argparse.Namespace) -> None:
+async def start_and_study(port: int, service: subprocess.Popen, options: argparse.Namespace, folder: Path) -> None:
     while True:
-        assert service.poll() is None, "the service ended"
+        assert service.poll() is None, (folder / "log").read_text()[-2000:]
         try:
             status, _ = await Connection(port).send("GET", "/health/ready")
         except OSError:
@@ -219,8 +237,30 @@ async def start_and_study(port: int, service: subprocess.Popen, options: argpars
             continue
         if status == 200:
             break
-    SERVICE.append(service.pid)
-    await study(port, service.pid, options)
+    await Study(Load(port, service.pid), options, folder).run()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rate", type=float, default=float(WANTED_READS))
+    parser.add_argument("--seconds", type=float, default=15.0)
+    parser.add_argument("--observations", type=int, default=1_000_000)
+    parser.add_argument("--minutes", type=float, default=0.0, help="of going on, to see that memory stays flat")
+    options = parser.parse_args()
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        command = [sys.executable, "-m", "surefill", "serve", "--data", folder / "served", "--port", str(port)]
+        with open(folder / "log", "w") as log:
+            service = subprocess.Popen(command, stderr=log)
+        try:
+            asyncio.run(start_and_study(port, service, options, folder))
+        finally:
+            service.terminate()
+            service.wait(60)
+    print(f"load of the machine at the end: {os.getloadavg()[0]:.1f}")
 
 
 if __name__ == "__main__":

@@ -16,9 +16,10 @@ BATCH = 5_000
 """Observations sent at a time: some hundred kilobytes."""
 
 ATTEMPTS = 6
-"""How often a request is sent that meets a busy or absent service, the pauses doubling from :data:`PAUSE` seconds."""
+"""How often a request is sent that meets a busy or absent service."""
 
 PAUSE = 0.25
+"""Seconds before the second attempt, doubled before each further one: eight in all, in which a service starts again."""
 
 RETRIED = (408, 429, 503)
 """Answers after which the same request may be sent again: nothing was done, or it was done once under its key."""

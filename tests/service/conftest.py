@@ -32,6 +32,25 @@ BINARIES = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
 
 
 @pytest.fixture(scope="session")
+def kills(request):
+    """How often a service under load is killed."""
+    return request.config.getoption("--kills")
+
+
+@pytest.fixture(scope="session")
+def many(kills):
+    """Whether all is tested that can be, on both databases, and not the fast part alone."""
+    return kills >= 10
+
+
+@pytest.fixture
+def thorough(many):
+    """Skips what takes long where the fast part alone is tested."""
+    if not many:
+        pytest.skip("make test-serve does this")
+
+
+@pytest.fixture(scope="session")
 def simulated():
     return sf.datasets.make_low_rank((60, 50), rank=2, n_draws=2000, noise=0.1, random_state=0)
 

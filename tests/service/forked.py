@@ -1,7 +1,8 @@
 """Starts services by forking a process that has imported everything, so that a start takes moments, not seconds.
 
 Each line of standard input is an order, each line of standard output its answer: {"start": [arguments]} gives the
-number of a new process that runs ``surefill`` with these arguments, {"wait": number} its exit code.
+number of a new process that runs ``surefill`` with these arguments, {"wait": number} its exit code. "settings" beside
+the arguments take the place of the defaults of the service.
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ import json
 import os
 import sys
 import threading
+from functools import partial
 
-import surefill.service.worker  # noqa: F401
+import surefill.service.worker
 from surefill.cli import main as command
 from surefill.parallel import using_jobs
 from surefill.service.service import warm_up
@@ -27,6 +29,7 @@ def main() -> None:
             number = os.fork()
             if number == 0:
                 sys.stdin.close()
+                surefill.service.Settings = partial(surefill.service.Settings, **order["settings"])
                 command(order["start"])
                 os._exit(0)
             answer = number

@@ -16,22 +16,30 @@ from pathlib import Path
 
 import httpx
 
+from surefill.service.store import open_engine
+from surefill.service.store.data_sets import find_data_set
+from surefill.service.store.observations import Columns, read_observations
+
 SOURCE = Path(__file__).parents[2] / "src"
 
 
 class Process:
-    """``surefill serve`` on a folder, in a process forked from one that has imported everything."""
+    """``surefill serve`` on a folder, in a process forked from one that has imported everything.
 
-    def __init__(self, folder, *options):
+    ``settings`` are those that the command has no option for; ``prefix`` starts the process that forks.
+    """
+
+    def __init__(self, folder, *options, prefix=(), **settings):
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
         self.address = f"http://127.0.0.1:{self.port}"
         self._arguments = ["serve", "--data", str(folder), "--port", str(self.port), *map(str, options)]
+        self._settings, self.number = settings, None
         self.log = Path(folder).with_suffix(".log")
         with open(self.log, "a") as log:
             self._parent = subprocess.Popen(
-                [sys.executable, Path(__file__).with_name("forked.py")],
+                [*prefix, sys.executable, Path(__file__).with_name("forked.py")],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True,
                 env=os.environ | {"PYTHONPATH": str(SOURCE)},
             )  # fmt: skip
@@ -43,7 +51,7 @@ class Process:
 
     def start(self):
         """Start and wait until it is ready."""
-        self.number = self._order(start=self._arguments)
+        self.number = self._order(start=self._arguments, settings=self._settings)
         ends = time.monotonic() + 300
         while time.monotonic() < ends and ") Z " not in Path(f"/proc/{self.number}/stat").read_text():
             with suppress(httpx.TransportError):
@@ -54,18 +62,23 @@ class Process:
 
     def kill(self):
         """kill -9."""
-        os.kill(self.number, signal.SIGKILL)
-        self._order(wait=self.number)
+        self._signal(signal.SIGKILL)
 
     def end(self):
         """Tell it to end, as an operator does; its exit code."""
-        os.kill(self.number, signal.SIGTERM)
-        code = self._order(wait=self.number)
+        code = self._signal(signal.SIGTERM)
         self.close()
         return code
 
+    def _signal(self, which):
+        os.kill(self.number, which)
+        code, self.number = self._order(wait=self.number), None
+        return code
+
     def close(self):
-        """End the process that forks."""
+        """Leave no process behind."""
+        if self.number is not None:
+            self.kill()
         for pipe in (self._parent.stdin, self._parent.stdout):
             pipe.close()
         self._parent.wait(60)
@@ -79,6 +92,16 @@ class Process:
                 if int(rest.split()[1]) == self.number:
                     found.append(int(name.split()[0]))
         return found
+
+
+def read_log(settings):
+    """The observations of ``films`` that the store holds, in order."""
+    engine = open_engine(settings.address)
+    with engine.connect() as connection:
+        films = find_data_set(connection, "films")
+        parts = list(read_observations(connection, films.id, 0, films.last_sequence))
+    engine.dispose()
+    return Columns(*([item for part in parts for item in getattr(part, name)] for name in Columns._fields))
 
 
 class Load:
@@ -95,13 +118,13 @@ class Load:
         for thread in self._threads:
             thread.start()
 
-    def join(self):
+    def finish(self):
+        """Let every client end when the batch it is at is acknowledged."""
+        with self._lock:
+            self._left.clear()
         for thread in self._threads:
             thread.join(300)
-
-    @property
-    def busy(self):
-        return any(thread.is_alive() for thread in self._threads)
+            assert not thread.is_alive(), "a batch was never acknowledged"
 
     def _send_all(self):
         with httpx.Client(timeout=30) as client:

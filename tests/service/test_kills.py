@@ -15,10 +15,12 @@ import httpx
 import numpy as np
 import pytest
 
-from surefill.service import Settings
+import surefill as sf
+from surefill.service.folders import folder_of
 from surefill.service.store import open_engine
-from surefill.service.store.data_sets import all_data_sets
-from surefill.service.store.observations import Columns, read_observations
+from surefill.service.store.data_sets import find_data_set
+from surefill.service.store.models import last_models
+from surefill.service.worker import fit, gather
 from surefill.stream import StreamingCompleter
 
 _spec = importlib.util.spec_from_file_location("processes", Path(__file__).with_name("processes.py"))
@@ -26,105 +28,160 @@ processes = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(processes)
 
 PATH = "/v1/data-sets/films"
+SIDE = 400
+"""Rows and columns of the table that is sent."""
 
 
 @pytest.fixture
-def kills(request):
-    return request.config.getoption("--kills")
+def service(tmp_path, database, many):
+    """A service that saves its streams often and looks for work often."""
+    if not many and database is not None:
+        pytest.skip("make test-serve does this on PostgreSQL")
+    options = [] if database is None else ["--database", database]
+    every = 500 if many else 100
+    process = processes.Process(tmp_path / "served", *options, checkpoint_every=every, poll_seconds=0.2)
+    process.start()
+    yield process
+    process.close()
 
 
-def distinct_batches(count, size, seed=0):
+def distinct_batches(count, size):
     """Batches in which no two observations are alike, so that one that is missing or twice is noticed."""
-    rng = np.random.default_rng(seed)
-    cells = rng.permutation(40_000)[: count * size]
-    lines = [(f"r{cell // 200}", f"c{cell % 200}", float(cell)) for cell in cells.tolist()]
+    cells = np.random.default_rng(0).permutation(SIDE * SIDE)[: count * size]
+    lines = [(f"r{cell // SIDE}", f"c{cell % SIDE}", cell / SIDE**2) for cell in cells.tolist()]
     return [lines[k * size : (k + 1) * size] for k in range(count)]
 
 
-def logged(folder):
-    """What the store holds, in its order."""
-    engine = open_engine(Settings(folder).address)
-    with engine.connect() as connection:
-        (films,) = all_data_sets(connection)
-        parts = list(read_observations(connection, films.id, 0, films.last_sequence))
-    engine.dispose()
-    return Columns(*([item for part in parts for item in getattr(part, name)] for name in Columns._fields))
-
-
-def test_every_acknowledged_observation_is_there_once_and_the_state_is_that_of_an_uninterrupted_run(tmp_path, kills):
-    rng, folder = random.Random(time.time_ns()), tmp_path / "served"
-    batches = distinct_batches(min(200 * kills, 2_000), 10)
-    service = processes.Process(folder)
-    service.start()
-    created = httpx.post(f"{service.address}/v1/data-sets", json={"name": "films", "refit_after": 10**9})
-    assert created.status_code == 201
-    load = processes.Load(service.address, batches, pause=0.02 if kills < 10 else 0.2)
+def test_every_acknowledged_observation_is_there_once_and_the_state_is_that_of_an_uninterrupted_run(
+    service, settings, kills, many, record_property
+):
+    rng, batches = random.Random(time.time_ns()), distinct_batches(SIDE**2 // 10, 10)
+    options = {"name": "films", "refit_after": 1_000 if many else 10**9, "refit_share": 0.02}
+    assert httpx.post(f"{service.address}/v1/data-sets", json=options).status_code == 201
+    load = processes.Load(service.address, batches, pause=0.1 if many else 0.02)
     load.start()
-    done = 0
-    while done < kills:
+    for k in range(kills):
+        if many and k % 5 == 4:  # most die soon after their start; some live until a model is put in use
+            number = model_in_use(service)
+            wait_for(lambda least=number + 1: model_in_use(service) >= least, 180)
         time.sleep(rng.random() * 0.8)
         service.kill()
-        done += 1
         service.start()
-    load.join()
+    load.finish()
     assert not load.refused
-    assert len(load.acknowledged) == len(batches)
-
-    stored = logged(folder)
-    sent = sorted(line for batch in batches for line in batch)
-    assert sorted(zip(*stored, strict=True)) == sent
-    for number, told in load.acknowledged.items():
-        part = slice(told["first"] - 1, told["last"])
-        assert list(zip(*(column[part] for column in stored), strict=True)) == batches[number]
-
-    uninterrupted = StreamingCompleter()
-    uninterrupted.learn_many(*stored)
-    cells = [(f"r{i}", f"c{j}") for i in range(0, 210, 7) for j in range(0, 210, 7)]
-    asked = {"cells": [{"row": row, "col": col} for row, col in cells]}
-    answers = httpx.post(f"{service.address}{PATH}/predictions", json=asked, timeout=60).json()["predictions"]
-    seen = set(zip(stored.rows, stored.cols, strict=True))
-    assert {each["source"] for each in answers} == {"observed", "stream"}
-    for (row, col), answer in zip(cells, answers, strict=True):
-        if (row, col) not in seen:
-            assert answer["value"] == uninterrupted.predict([row], [col])[0]
-            assert answer["confidence"] == uninterrupted.confidence([row], [col])[0]
+    answers = asked_cells(service)
     status = httpx.get(f"{service.address}{PATH}/status").json()
-    assert status["stream_rmse"] == uninterrupted.metrics.rmse
     assert service.end() == 0
 
+    log, model = processes.read_log(settings), last_model(settings)
+    assert sorted(zip(*log, strict=True)) == sorted(line for k in load.acknowledged for line in batches[k])
+    for number, told in load.acknowledged.items():
+        part = slice(told["first"] - 1, told["last"])
+        assert list(zip(*(column[part] for column in log), strict=True)) == batches[number]
+    uninterrupted = StreamingCompleter()
+    uninterrupted.learn_many(*log)
+    assert_same_stream(next(settings.folder.rglob("stream.surefill")), uninterrupted, status)
+    assert (model is not None) == (many), "models are fitted between many kills, and not between few"
+    assert_same_answers(answers, uninterrupted, model)
+    assert_nothing_went_wrong(settings.folder)
+    record_property("observations", len(log.values))
+    record_property("models", model.number if model else 0)
 
-def test_a_worker_or_service_killed_while_fitting_leaves_the_old_model_or_the_new_one(tmp_path, kills, triples):
-    rng, folder = random.Random(time.time_ns()), tmp_path / "served"
-    service = processes.Process(folder)
-    service.start()
+
+def asked_cells(service):
+    cells = [{"row": f"r{i}", "col": f"c{j}"} for i in range(0, SIDE + 20, 14) for j in range(0, SIDE + 20, 14)]
+    asked = httpx.post(f"{service.address}{PATH}/predictions", json={"cells": cells}, timeout=60)
+    assert asked.status_code == 200
+    return asked.json()
+
+
+def assert_same_stream(checkpoint, uninterrupted, status):
+    saved = StreamingCompleter.load(checkpoint)
+    rows, cols = zip(*((f"r{i}", f"c{j}") for i in range(0, SIDE, 7) for j in range(0, SIDE, 7)), strict=True)
+    np.testing.assert_array_equal(saved.predict(rows, cols), uninterrupted.predict(rows, cols))
+    np.testing.assert_array_equal(saved.confidence(rows, cols), uninterrupted.confidence(rows, cols))
+    assert status["stream_rmse"] == saved.metrics.rmse == uninterrupted.metrics.rmse
+
+
+def last_model(settings):
+    """The line of the model that was put in use last; its file is seen to be what fitting its observations gives."""
+    engine = open_engine(settings.address)
+    with engine.connect() as connection:
+        films = find_data_set(connection, "films")
+        for model in last_models(connection, films.id, 1):
+            uninterrupted = fit(films, *gather(connection, films, model.sequence))
+            served = sf.load(folder_of(settings.folder, films) / model.file)
+            cells = np.indices(uninterrupted.observations_.shape).reshape(2, -1)
+            expected = vars(uninterrupted.result_.answer(*cells))
+            for name, found in vars(served.result_.answer(*cells)).items():
+                np.testing.assert_array_equal(found, expected[name])
+            return model
+    return None
+
+
+def assert_same_answers(answers, uninterrupted, model):
+    assert (answers["model"] or {"number": 0})["number"] == (model.number if model else 0)
+    by_stream = [each for each in answers["predictions"] if each["source"] == "stream"]
+    assert by_stream or model
+    for each in by_stream:
+        cell = [each["row"]], [each["col"]]
+        assert each["value"] == uninterrupted.predict(*cell)[0]
+        assert each["confidence"] == uninterrupted.confidence(*cell)[0]
+
+
+def assert_nothing_went_wrong(folder):
+    assert not list((folder / "data-sets").rglob("*.part")), "a half-written file was left behind"
+    lines = [line for line in folder.with_suffix(".log").read_text().splitlines() if line.startswith("{")]
+    assert lines
+    assert not [line for line in lines if json.loads(line)["level"] == "error"]
+
+
+@pytest.mark.parametrize("killed", ["worker", "service"])
+@pytest.mark.parametrize("moment", ["fit", "swap"])
+def test_killed_while_it_fits_or_swaps_it_has_the_old_model_or_the_new_one(
+    service, settings, kills, many, triples, killed, moment
+):
+    if not many and (killed, moment) != ("service", "swap"):
+        pytest.skip("make test-serve does this")
     options = {"name": "films", "tolerance": 0.1, "refit_after": 10**9}
     assert httpx.post(f"{service.address}/v1/data-sets", json=options).status_code == 201
     listed = [{"row": str(row), "col": str(col), "value": value} for row, col, value in triples]
     assert httpx.post(f"{service.address}{PATH}/observations", json={"observations": listed}).status_code == 201
-    numbers = [0]
-    for k in range(max(1, kills // 3)):
-        job = httpx.post(f"{service.address}{PATH}/jobs").json()["id"]
-        wait_for(lambda: service.children(), 30)
-        time.sleep(rng.random() * 6)
-        if k % 2:
-            service.kill()
-            service.start()
-        else:
-            for child in service.children():
-                with suppress(ProcessLookupError):
-                    os.kill(child, signal.SIGKILL)
-        ended = wait_for(lambda job=job: ended_job(service, job), 120)
-        assert ended["state"] == "done", ended
-        wait_for(lambda made=ended["model"]: model_in_use(service) >= made, 30)
-        numbers.append(model_in_use(service))
-        predicted = httpx.get(f"{service.address}{PATH}/predictions", params={"row": "1", "col": "2"}).json()
-        assert predicted["model"]["observations"] == len(triples)
-        assert httpx.get(f"{service.address}{PATH}/report").status_code == 200
+    numbers = [fit_and_kill(service, settings.folder, killed, moment) for _ in range(max(1, kills // 12))]
     assert numbers == sorted(set(numbers))
+    assert asked_cells(service)["model"]["observations"] == len(triples)
     assert service.end() == 0
-    assert not list((folder / "data-sets").rglob("*.part")), "a half-written file was left behind"
-    lines = [line for line in folder.with_suffix(".log").read_text().splitlines() if line.startswith("{")]
-    assert not [line for line in lines if json.loads(line)["level"] == "error"]
+    assert last_model(settings).number == numbers[-1]
+    assert_nothing_went_wrong(settings.folder)
+
+
+def fit_and_kill(service, folder, killed, moment):
+    """The number of the model that is in use after a job during which somebody was killed."""
+    rng = random.Random(time.time_ns())
+    job = httpx.post(f"{service.address}{PATH}/jobs").json()["id"]
+    wait_for(service.children, 30)
+    if moment == "fit":
+        time.sleep(rng.random() * 5)
+    else:
+        wait_for(lambda: half_written(folder) or ended_job(service, job), 60, every=0.002)
+        time.sleep(rng.random() * 0.5)
+    if killed == "service":
+        service.kill()
+        service.start()
+    else:
+        for child in service.children():
+            with suppress(ProcessLookupError):
+                os.kill(child, signal.SIGKILL)
+    ended = wait_for(lambda: ended_job(service, job), 120)
+    assert ended["state"] == "done", ended
+    wait_for(lambda: model_in_use(service) >= ended["model"], 30)
+    assert httpx.get(f"{service.address}{PATH}/report").status_code == 200
+    return model_in_use(service)
+
+
+def half_written(folder):
+    """A model or report that is being written."""
+    return list((folder / "data-sets").rglob(".model-*.part"))
 
 
 def ended_job(service, number):
@@ -139,12 +196,12 @@ def model_in_use(service):
     return 0 if model is None else model["number"]
 
 
-def wait_for(condition, seconds):
+def wait_for(condition, seconds, every=0.1):
     """What the condition gives once it is true."""
     ends = time.monotonic() + seconds
     while time.monotonic() < ends:
         found = condition()
         if found:
             return found
-        time.sleep(0.1)
+        time.sleep(every)
     raise AssertionError("it did not come true in time")

@@ -83,8 +83,8 @@ def asked_hosts(driver):
     return {urlsplit(url).netloc for url in urls if url.startswith(("http", "ws"))}
 
 
-def until(driver, happens):
-    return WebDriverWait(driver, 30).until(lambda _: happens())
+def until(driver, happens, seconds=30):
+    return WebDriverWait(driver, seconds).until(lambda _: happens())
 
 
 def text(driver, selector):
@@ -224,19 +224,44 @@ def test_the_report_is_shown_in_a_frame(page):
     driver.switch_to.default_content()
 
 
-def test_jobs_are_asked_for_by_a_button(page):
+def test_jobs_are_asked_for_by_a_button(page, served):
     driver = page("/page/data-sets/films")
     press(driver, "#jobs button")
-    until(driver, lambda: "asked for" in text(driver, "#job-list"))
+    assert until(driver, lambda: "asked for" in text(driver, "#job-list"))
+    assert served.get("/v1/data-sets/films/jobs").json()["items"][0]["why"] == "asked for"
 
 
-def test_a_service_that_is_gone_is_told_and_its_return_too(page, browser):
+@pytest.mark.usefixtures("thorough")
+@pytest.mark.parametrize("width", [PHONE, LAPTOP])
+def test_from_a_file_to_a_promise_and_recommendations(page, served, triples, tmp_path, width):
+    name = f"new-{width}"
+    page("/")
+    assert served.post("/v1/data-sets", json={"name": name, "tolerance": 0.1, "refit_after": 10**9}).status_code == 201
+    driver = page(f"/page/data-sets/{name}", width)
+    file = tmp_path / "ratings.tsv"
+    file.write_text("\n".join(["reader\tbook\tstars", *(f"reader {i}\tbook {j}\t{y}" for i, j, y in triples)]))
+    driver.find_element(By.ID, "file").send_keys(str(file))
+    press(driver, "#upload > button")
+    until(driver, lambda: f"✓ {len(triples):,} observations of ratings.tsv are stored." in text(driver, "#told"))
+    press(driver, "#jobs button")
+    until(driver, lambda: "running" in text(driver, "#job-list"))
+    until(driver, lambda: text(driver, "#promised .lead").startswith("✓ promised."), 120)
+    assert [job["state"] for job in served.get(f"/v1/data-sets/{name}/jobs").json()["items"]] == ["done"]
+    type_in(driver, "#row-input", "reader 7" + Keys.ENTER)
+    until(driver, lambda: "Row reader 7" in text(driver, "#row-view"))
+    best = served.get(f"/v1/data-sets/{name}/recommendations", params={"row": "reader 7", "n": 1}).json()
+    assert text(driver, "#row-view tbody th") == best["recommendations"][0]["col"]
+    assert driver.find_element(By.CSS_SELECTOR, ".with-report").is_displayed()
+    assert_fits(driver, width)
+
+
+def test_a_service_that_is_gone_is_told_and_its_return_too(page):
     driver = page("/")
     lost = {"offline": True, "latency": 0, "downloadThroughput": -1, "uploadThroughput": -1}
     driver.execute_cdp_cmd("Network.emulateNetworkConditions", lost)
-    until(driver, lambda: driver.find_element(By.ID, "lost").is_displayed())
+    assert until(driver, lambda: driver.find_element(By.ID, "lost").is_displayed())
     driver.execute_cdp_cmd("Network.emulateNetworkConditions", lost | {"offline": False})
-    until(driver, lambda: not driver.find_element(By.ID, "lost").is_displayed())
+    assert until(driver, lambda: not driver.find_element(By.ID, "lost").is_displayed())
     driver.get_log("browser")
 
 

@@ -8,7 +8,7 @@ import logging
 
 import pytest
 
-from surefill.service import Limits
+from surefill.service import ServiceLimits
 from surefill.service.api.logs import JsonLines
 from surefill.service.store import open_engine, writing
 from surefill.service.store.tokens import all_tokens, create_token
@@ -95,7 +95,7 @@ def test_logs_are_json_without_secrets_or_what_was_asked(guarded, caplog):
 
 
 def test_what_is_too_large_or_too_many_is_refused(serve, on_sqlite):
-    limits = Limits(body_bytes=1000, batch=3, cells=2)
+    limits = ServiceLimits(body_bytes=1000, batch=3, cells=2)
     with serve(dataclasses.replace(on_sqlite, limits=limits)) as client:
         client.post("/v1/data-sets", json={"name": "films"})
         path, csv = "/v1/data-sets/films/observations", {"Content-Type": "text/csv"}

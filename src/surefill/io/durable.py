@@ -255,10 +255,11 @@ def _remove_leftovers(target: Path) -> None:
                 if ending == "old" and not target.exists():
                     os.replace(path, target)
                 else:
-                    _remove_if_unlocked(path)
+                    remove_if_unlocked(path)
 
 
-def _remove_if_unlocked(path: Path) -> None:
+def remove_if_unlocked(path: Path) -> None:
+    """Remove a temporary file or folder, unless a living process still writes it."""
     with suppress(OSError):
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
         try:

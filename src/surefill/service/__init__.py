@@ -17,6 +17,6 @@ except ImportError as error:
 from surefill.service.api.app import create_app
 from surefill.service.server import make_server
 from surefill.service.service import Service
-from surefill.service.settings import Limits, Settings
+from surefill.service.settings import ServiceLimits, Settings
 
-__all__ = ["Limits", "Service", "Settings", "create_app", "make_server"]
+__all__ = ["Service", "ServiceLimits", "Settings", "create_app", "make_server"]

@@ -11,7 +11,7 @@ from sqlalchemy import Engine
 
 from surefill.arrays import Array
 from surefill.errors import InputError
-from surefill.service.files import make_durable, remove_unfinished
+from surefill.service.files import remove_unfinished
 from surefill.service.recent import RecentCells
 from surefill.service.served_model import ServedModel
 from surefill.service.store.data_sets import DataSetRecord, Options
@@ -29,7 +29,7 @@ class InUse(NamedTuple):
     recent: RecentCells
 
 
-class Progress(NamedTuple):
+class StreamProgress(NamedTuple):
     """How far a stream has come."""
 
     sequence: int
@@ -64,11 +64,10 @@ class DataSet:
             stream, note = StreamingCompleter.load_with_note(folder / "stream.surefill")
             sequence = int((note or {})["sequence"])
         except (InputError, LookupError):
-            stream, sequence = StreamingCompleter(bounds=record.options.bounds), 0
-        if (
-            sequence > record.last_sequence
-        ):  # a checkpoint of what was never acknowledged, after a database was put back
-            stream, sequence = StreamingCompleter(bounds=record.options.bounds), 0
+            stream, sequence = _empty_stream(record), 0
+        # A database that was put back from a copy lacks what the checkpoint has learnt.
+        if sequence > record.last_sequence:
+            stream, sequence = _empty_stream(record), 0
         return cls(record, folder, stream, sequence)
 
     @property
@@ -114,16 +113,18 @@ class DataSet:
             return self.stream.predict(rows, cols), self.stream.confidence(rows, cols)
 
     @property
-    def progress(self) -> Progress:
+    def progress(self) -> StreamProgress:
         """How far the stream has come, and how well it predicted."""
         with self._lock:
-            return Progress(self.sequence, self.stream.shape, self.stream.metrics)
+            return StreamProgress(self.sequence, self.stream.shape, self.stream.metrics)
 
     def checkpoint(self) -> None:
         """Save the stream, so that a start is quick; called by the thread that learns."""
         if self.sequence == self.checkpointed:
             return
-        target = self.folder / "stream.surefill"
-        self.stream.save(target, {"sequence": self.sequence})
-        make_durable(target)
+        self.stream.save(self.folder / "stream.surefill", {"sequence": self.sequence})
         self.checkpointed = self.sequence
+
+
+def _empty_stream(record: DataSetRecord) -> StreamingCompleter:
+    return StreamingCompleter(bounds=record.options.bounds)

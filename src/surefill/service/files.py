@@ -1,29 +1,34 @@
-"""Files of the service: durable before anything refers to them, and one service to a folder."""
+"""Files of the service: one service to a folder, one process that fits, and nothing half-written is left."""
 
 from __future__ import annotations
 
 import fcntl
-import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
 from surefill.errors import InputError
+from surefill.inputs import cannot
+from surefill.io.durable import remove_if_unlocked
 
 
-def make_durable(file: Path) -> None:
-    """Return when the file and its name are on the disk."""
-    for path in (file, file.parent):
-        descriptor = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+def remove_unfinished(folder: Path) -> None:
+    """Remove what processes that were killed have left half-written; what is being written stays."""
+    for file in folder.glob(".*.part"):
+        remove_if_unlocked(file)
 
 
-def remove_unfinished(folder: Path, name: str = "*") -> None:
-    """Remove what a process that was killed has left half-written."""
-    for file in folder.glob(f".{name}.part"):
-        file.unlink(missing_ok=True)
+@contextmanager
+def holding(lock: Path) -> Iterator[None]:
+    """Wait until no other process holds the lock, which ends with the process that holds it, however that ends."""
+    try:
+        file = open(lock, "w")  # noqa: SIM115
+    except OSError as error:
+        raise cannot(lock, "be written", error) from None
+    with file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def claim_folder(folder: Path) -> IO[str]:
@@ -32,7 +37,7 @@ def claim_folder(folder: Path) -> IO[str]:
         folder.mkdir(parents=True, exist_ok=True)
         lock = open(folder / "serve.lock", "w")  # noqa: SIM115
     except OSError as error:
-        raise InputError(f"the folder {folder} cannot be written: {(error.strerror or str(error)).lower()}.") from None
+        raise cannot(folder, "be written", error) from None
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:

@@ -15,8 +15,8 @@ from sqlalchemy import Engine
 from surefill.data.labels import as_text
 from surefill.errors import InputError
 from surefill.estimators import PartialCompleter, load
+from surefill.io.durable import replacing
 from surefill.losses import LOSSES, Misclassification
-from surefill.service.files import make_durable
 from surefill.service.folders import folder_of
 from surefill.service.refit import model_name
 from surefill.service.store import writing
@@ -45,8 +45,8 @@ def import_model(engine: Engine, folder: Path, file: Path) -> str:
             raise InputError(f"there is a data set {name!r} already that was not made from a model; rename {file}.")
         target = folder_of(folder, record) / model_name(1)
         target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(file, target)
-        make_durable(target)
+        with replacing(target) as partial:
+            shutil.copyfile(file, partial)
         result = completer.result_
         line = ModelRecord(
             data_set=record.id,

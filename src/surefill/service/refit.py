@@ -16,12 +16,12 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from surefill.errors import InputError
 from surefill.service.data_set import DataSet
-from surefill.service.files import remove_unfinished
 from surefill.service.served_model import ServedModel
 from surefill.service.settings import Settings
 from surefill.service.store import writing
 from surefill.service.store.data_sets import find_data_set
 from surefill.service.store.jobs import (
+    MOST_RESTARTS,
     JobRecord,
     begin_job,
     is_busy,
@@ -63,7 +63,7 @@ class Refitter:
     def start(self) -> None:
         """Take up jobs that were cut off, and begin."""
         with writing(self._engine) as connection:
-            for job in requeue_lost(connection):
+            for job in requeue_lost(connection, MOST_RESTARTS):
                 log.warning("a job was cut off", extra={"job": job.id, "attempts": job.attempts})
         self._thread.start()
 
@@ -94,19 +94,13 @@ class Refitter:
     def _look(self) -> None:
         """One round: what has ended, what is new, what is due, what waits."""
         if self._process is not None and self._process.poll() is not None:
-            self._reap(self._process)
+            _forget(self._process)
+            self._process = None
         for data_set in self._data_sets():
             self.take_up(data_set)
             self._queue_if_due(data_set)
         if self._process is None:
             self._begin_next()
-
-    def _reap(self, process: subprocess.Popen[str]) -> None:
-        _forget(process)
-        self._process, code = None, process.returncode
-        with writing(self._engine) as connection:
-            for job in requeue_lost(connection):
-                log.warning("a job lost its process", extra={"job": job.id, "code": code, "attempts": job.attempts})
 
     def take_up(self, data_set: DataSet) -> bool:
         """Put the latest model of a data set in use that is newer than the present one and can be read, if any."""
@@ -145,7 +139,10 @@ class Refitter:
             queue_job(connection, data_set.record.id, DUE)
 
     def _begin_next(self) -> None:
+        """Begin the next job; no process is at work, so that a job which runs has lost its own."""
         with writing(self._engine) as connection:
+            for lost in requeue_lost(connection):
+                log.warning("a job lost its process", extra={"job": lost.id, "attempts": lost.attempts})
             job = next_job(connection)
             if job is None:
                 return
@@ -154,7 +151,6 @@ class Refitter:
             if data_set is None or record is None:
                 return
             begin_job(connection, job.id, record.last_sequence)
-        remove_unfinished(data_set.folder, "model-*")
         self._process = self._spawn(job)
 
     def _spawn(self, job: JobRecord) -> subprocess.Popen[str]:

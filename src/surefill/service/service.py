@@ -36,6 +36,9 @@ log = logging.getLogger("surefill.service")
 LOCK_NUMBER = 7203445
 """Of the lock that a service holds in PostgreSQL: two of them would number observations each in its own memory."""
 
+CLAIM_SECONDS = 5.0
+"""How long a service that was killed may still hold the lock: until its database notices that it is gone."""
+
 TOKENS_SECONDS = 2.0
 """How long the list of tokens is believed before it is read again: so soon a revoked one is refused."""
 
@@ -112,8 +115,11 @@ class Service:
         if self.engine.dialect.name != "postgresql":
             return
         connection = opened.enter_context(self.engine.connect()).execution_options(isolation_level="AUTOCOMMIT")
-        if not connection.execute(text(f"select pg_try_advisory_lock({LOCK_NUMBER})")).scalar():
-            raise InputError("another service uses this database; give each a database of its own.")
+        ends = time.monotonic() + CLAIM_SECONDS
+        while not connection.execute(text(f"select pg_try_advisory_lock({LOCK_NUMBER})")).scalar():
+            if time.monotonic() > ends:
+                raise InputError("another service uses this database; give each a database of its own.")
+            time.sleep(CLAIM_SECONDS / 50)
 
     def create(self, name: str, options: Options) -> DataSet:
         """A new data set."""

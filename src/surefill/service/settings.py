@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 from surefill.errors import InputError
@@ -13,7 +14,7 @@ LOCAL_NAMES = ("localhost", "127.0.0.1", "[::1]")
 
 
 @dataclass(frozen=True)
-class Limits:
+class ServiceLimits:
     """How much one request, and all of them together, may ask for.
 
     Attributes
@@ -25,7 +26,7 @@ class Limits:
 
     Examples
     --------
-    >>> Limits(batch=500).batch
+    >>> ServiceLimits(batch=500).batch
     500
     """
 
@@ -72,14 +73,14 @@ class Settings:
     checkpoint_every: int = 100_000
     poll_seconds: float = 1.0
     refit_jobs: int | None = None
-    limits: Limits = field(default_factory=Limits)
+    limits: ServiceLimits = field(default_factory=ServiceLimits)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "folder", Path(self.folder))
         if self.database is not None and not self.database.startswith(("sqlite:///", "postgresql://")):
             raise InputError("a database address starts with postgresql:// or sqlite:///.")
 
-    @property
+    @cached_property
     def loopback(self) -> bool:
         """Whether only this machine can reach the service."""
         if self.host == "localhost":
@@ -89,7 +90,7 @@ class Settings:
         except ValueError:
             return False
 
-    @property
+    @cached_property
     def needs_token(self) -> bool:
         """Whether every request must carry a token."""
         return self.require_token or not self.loopback

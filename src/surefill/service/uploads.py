@@ -32,8 +32,8 @@ LABEL_PATTERN = r"^[^\x00-\x1f\x7f]+$"
 
 FORBIDDEN = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
 
-COMMAND_LINE = re.compile(r" \(--[^)]*\)")
-"""A reader's hint for the command line, which does not help whoever sends a request."""
+COMMAND_LINE = re.compile(r" \(--[^)]*\)|; if [^;]*--limit .*(?=\.$)")
+"""A reader's hints for the command line, which do not help whoever sends a request."""
 
 Text = Annotated[str, Field(min_length=1, max_length=LONGEST_LABEL, pattern=LABEL_PATTERN, strict=True)]
 Whole = Annotated[int, Field(ge=-(2**63), lt=2**63, strict=True)]

@@ -20,7 +20,7 @@ from surefill.errors import InputError, SolverError
 from surefill.estimators import PartialCompleter
 from surefill.io.durable import replacing
 from surefill.report import render_report
-from surefill.service.files import make_durable
+from surefill.service.files import holding, remove_unfinished
 from surefill.service.folders import folder_of
 from surefill.service.refit import model_name, report_name
 from surefill.service.store import open_engine, writing
@@ -43,17 +43,25 @@ def main() -> None:
     os.nice(NICENESS)
     engine = open_engine(orders["address"])
     threading.Thread(target=_keep_beating, args=(engine, orders["job"]), daemon=True).start()
-    with engine.connect() as connection:
-        job = find_job(connection, orders["job"])
-        data_set = None if job is None else next((d for d in all_data_sets(connection) if d.id == job.data_set), None)
-    if job is None or data_set is None:
-        return
     try:
-        run(engine, job, data_set, folder_of(Path(orders["folder"]), data_set), orders["n_jobs"])
+        # A process that a killed service left behind may still be writing the same files.
+        with holding(Path(orders["folder"]) / "fit.lock"):
+            do(engine, orders["job"], Path(orders["folder"]), orders["n_jobs"])
     except (InputError, SolverError, MemoryError) as error:
         problem = str(error) or "there is too little memory to fit this data set."
         with writing(engine) as connection:
-            end_job(connection, job.id, problem=problem)
+            end_job(connection, orders["job"], problem=problem)
+
+
+def do(engine: Engine, number: int, folder: Path, n_jobs: int | None) -> None:
+    """Do the job of that number, unless it has been done or taken back."""
+    with engine.connect() as connection:
+        job = find_job(connection, number)
+        data_set = None if job is None else next((d for d in all_data_sets(connection) if d.id == job.data_set), None)
+    if job is None or data_set is None or job.state != "running":
+        return
+    remove_unfinished(folder_of(folder, data_set))
+    run(engine, job, data_set, folder_of(folder, data_set), n_jobs)
 
 
 def _end_with_service() -> None:
@@ -69,7 +77,7 @@ def _keep_beating(engine: Engine, job: int) -> None:
 
 
 def run(engine: Engine, job: JobRecord, data_set: DataSetRecord, folder: Path, n_jobs: int | None) -> None:
-    """Fit, write model and report durably, then say so in one transaction: from there on the model is in use."""
+    """Fit, write model and report, both on the disk when written, then say so in one transaction: that is the swap."""
     start = time.perf_counter()
     with engine.connect() as connection:
         drawn, asked = gather(connection, data_set, job.sequence)
@@ -77,7 +85,6 @@ def run(engine: Engine, job: JobRecord, data_set: DataSetRecord, folder: Path, n
     completer = fit(data_set, drawn, asked, n_jobs)
     file = folder / model_name(number)
     completer.save(file)
-    make_durable(file)
     _write_report(completer, folder / report_name(file.name), data_set.name)
     result = completer.result_
     record = ModelRecord(
@@ -169,7 +176,6 @@ def fit(
 def _write_report(completer: PartialCompleter, target: Path, title: str) -> None:
     with replacing(target) as partial:
         partial.write_text(render_report(completer, title=title), encoding="utf-8")
-    make_durable(target)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sqlalchemy import Engine
-from sqlalchemy.exc import SQLAlchemyError
 
 from surefill.errors import InputError
 from surefill.service.data_set import DataSet
@@ -142,10 +141,10 @@ class Writer:
                         outcomes.append(add_batch(connection, each.data_set.record.id, each.batch))
                     except InputError as error:
                         outcomes.append(error)
-        except SQLAlchemyError as error:
-            log.error("nothing was stored", extra={"problem": first_line(error), "batches": len(group)})
-            failure = StorageError(f"nothing was stored: {first_line(error)}.")
-            self._acknowledge(group, [failure] * len(group))
+        except Exception as error:  # whatever it is, those who wait are told and the thread goes on
+            said = first_line(error)
+            log.error("nothing was stored", extra={"problem": said, "batches": len(group)})
+            self._acknowledge(group, [StorageError(f"nothing was stored: {said}.")] * len(group))
             return
         for each, outcome in zip(group, outcomes, strict=True):
             if isinstance(outcome, Stored) and not outcome.repeated:

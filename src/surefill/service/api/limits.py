@@ -14,7 +14,7 @@ from fastapi import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from surefill.service.api.problems import problem
-from surefill.service.settings import Limits
+from surefill.service.settings import ServiceLimits
 from surefill.service.writer import BusyError
 
 Result = TypeVar("Result")
@@ -29,7 +29,7 @@ class LimitRequests:
     An answer that is not begun in time is a 503.
     """
 
-    def __init__(self, app: ASGIApp, limits: Limits) -> None:
+    def __init__(self, app: ASGIApp, limits: ServiceLimits) -> None:
         self._app, self._limits, self._running = app, limits, 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -74,7 +74,7 @@ class LimitRequests:
 class _Body:
     """A body that is counted and timed while it arrives."""
 
-    def __init__(self, receive: Receive, limits: Limits) -> None:
+    def __init__(self, receive: Receive, limits: ServiceLimits) -> None:
         self._receive, self._limits = receive, limits
         self._seen, self._ends, self._complete = 0, time.monotonic() + limits.body_seconds, False
 
@@ -93,14 +93,14 @@ class _Body:
         return message
 
 
-def _too_large(limits: Limits) -> str:
+def _too_large(limits: ServiceLimits) -> str:
     return f"a body has at most {limits.body_bytes:,} bytes; send this in several."
 
 
 class Threads:
     """Where answers are made, so that the thread that listens is never busy; few at a time for the costly ones."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: ServiceLimits) -> None:
         self._light, self._heavy = CapacityLimiter(8), CapacityLimiter(limits.heavy)
 
     async def run(self, function: Callable[..., Result], *args: Any, **named: Any) -> Result:

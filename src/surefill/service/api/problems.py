@@ -9,12 +9,14 @@ from typing import Any
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, Field
+from sqlalchemy.exc import SQLAlchemyError
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 
 from surefill.errors import InputError
 from surefill.service.sentences import sentence_of
 from surefill.service.store.data_sets import TakenError
+from surefill.service.store.engine import first_line
 from surefill.service.store.observations import GoneError, KeyReusedError
 from surefill.service.writer import BusyError, StorageError
 
@@ -73,6 +75,7 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(RequestValidationError, _invalid)
     for kind in STATUS:
         app.add_exception_handler(kind, _known)
+    app.add_exception_handler(SQLAlchemyError, _unreachable)
     app.add_exception_handler(Exception, _unknown)
 
 
@@ -100,6 +103,13 @@ async def _known(request: Request, error: Exception) -> JSONResponse:
     status = next(STATUS[kind] for kind in type(error).__mro__ if kind in STATUS)
     sentence = str(error) or "the answer took too long; try again in a moment."
     return problem(status, sentence, request_id(request))
+
+
+async def _unreachable(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, SQLAlchemyError)
+    said = first_line(error)
+    log.error("the store cannot be read", extra={"problem": said, "request_id": request_id(request)})
+    return problem(503, f"the store cannot be read: {said}.", request_id(request))
 
 
 async def _unknown(request: Request, error: Exception) -> JSONResponse:

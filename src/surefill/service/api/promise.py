@@ -7,10 +7,9 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, HTTPException, Query, Response
 from sqlalchemy import Engine
 
-from surefill.service.answers import NO_MODEL
 from surefill.service.api.found import TheDataSet, TheService, TheThreads, model_of
 from surefill.service.api.problems import ALWAYS, documented
-from surefill.service.api.schemas import ModelDescription, ModelInUse, Page, Promise
+from surefill.service.api.schemas import ModelDescription, Page, Promise
 from surefill.service.api.security import requires
 from surefill.service.data_set import DataSet
 from surefill.service.refit import report_name
@@ -30,27 +29,7 @@ REPORT_POLICY = "sandbox allow-scripts; frame-ancestors 'self'"
 @router.get("/promise")
 async def promise(data_set: TheDataSet) -> Promise:
     """What is promised about the cells that are kept, over which cells, and what is not."""
-    in_use, delta = data_set.in_use, data_set.options.delta
-    told = ModelInUse.of(data_set, in_use)
-    if in_use.model is None or told is None:
-        nothing = f"Nothing is promised: {NO_MODEL}."
-        return Promise(
-            model=None, promised=False, sentence=nothing, holds_over="", not_promised="", tolerance=None, delta=delta,
-            sensitivity=None, kept_share=None, error=None,
-        )  # fmt: skip
-    guarantee, record = in_use.model.guarantee, in_use.model.record
-    return Promise(
-        model=told,
-        promised=guarantee.promised,
-        sentence=guarantee.sentence,
-        holds_over=guarantee.holds_over,
-        not_promised=guarantee.not_promised,
-        tolerance=record.tolerance,
-        delta=guarantee.delta,
-        sensitivity=guarantee.sensitivity,
-        kept_share=record.kept_share,
-        error=record.error,
-    )
+    return Promise.of(data_set, data_set.in_use)
 
 
 @router.get("/models")

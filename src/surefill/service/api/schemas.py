@@ -7,7 +7,9 @@ from typing import Annotated, Any, Generic, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from surefill.guarantee import Guarantee
 from surefill.inputs import LARGEST_VALUE
+from surefill.service.answers import NO_MODEL
 from surefill.service.data_set import DataSet, InUse
 from surefill.service.folders import NAME_PATTERN
 from surefill.service.store.data_sets import Options
@@ -198,7 +200,7 @@ class Recommendations(BaseModel):
     reason: str = Field(description="Why there are none, or fewer than asked for; empty where there are enough.")
 
 
-class Suggestion(BaseModel):
+class SuggestedCell(BaseModel):
     """A cell worth asking about."""
 
     row: str
@@ -213,7 +215,7 @@ class Suggestions(BaseModel):
 
     model: ModelInUse
     strategy: str
-    suggestions: list[Suggestion]
+    suggestions: list[SuggestedCell]
 
 
 class Promise(BaseModel):
@@ -229,6 +231,18 @@ class Promise(BaseModel):
     sensitivity: float | None
     kept_share: float | None
     error: float | None = Field(description="Mean loss of the kept calibration cells.")
+
+    @classmethod
+    def of(cls, data_set: DataSet, in_use: InUse) -> Self:
+        """The promise of the model in use; before the first, that there is none."""
+        if in_use.model is None:
+            stated = Guarantee(False, data_set.options.delta, f"Nothing is promised: {NO_MODEL}.", "", "")
+            figures = dict.fromkeys(("tolerance", "kept_share", "error"))
+        else:
+            stated, record = in_use.model.guarantee, in_use.model.record
+            figures = {"tolerance": record.tolerance, "kept_share": record.kept_share, "error": record.error}
+        words = {name: value for name, value in vars(stated).items() if name in cls.model_fields}
+        return cls.model_validate({"model": ModelInUse.of(data_set, in_use)} | words | figures)
 
 
 class ModelDescription(BaseModel):
@@ -259,7 +273,7 @@ class ErrorAtConfidence(BaseModel):
     rmse: float
 
 
-class Status(BaseModel):
+class DataSetStatus(BaseModel):
     """How a data set is doing."""
 
     name: str
@@ -333,4 +347,4 @@ class Health(BaseModel):
     status: Literal["ok"]
 
 
-Status.model_rebuild()
+DataSetStatus.model_rebuild()

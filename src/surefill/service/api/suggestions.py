@@ -9,7 +9,7 @@ from fastapi import APIRouter, Depends, Query
 from surefill.service.answers import finite
 from surefill.service.api.found import LabelQuery, TheDataSet, TheThreads, model_of
 from surefill.service.api.problems import ALWAYS, documented
-from surefill.service.api.schemas import ModelInUse, Suggestion, Suggestions
+from surefill.service.api.schemas import ModelInUse, SuggestedCell, Suggestions
 from surefill.service.api.security import requires
 from surefill.service.data_set import DataSet
 
@@ -42,7 +42,7 @@ def _suggested(data_set: DataSet, n: int, strategy: StrategyName, row: str | Non
     answer = model.completer.result_.answer(*model.completer.observations_.locate(rows, cols))
     cells = zip(rows.tolist(), cols.tolist(), answer.value, answer.risk, utilities, strict=True)
     found = [
-        Suggestion(row=str(i), col=str(j), value=finite(value), risk=finite(risk), utility=float(utility))
+        SuggestedCell(row=str(i), col=str(j), value=finite(value), risk=finite(risk), utility=float(utility))
         for i, j, value, risk, utility in cells
     ]
     told = ModelInUse.of(data_set, in_use)

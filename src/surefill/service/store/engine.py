@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import ArgumentError, NoSuchModuleError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import ArgumentError, NoSuchModuleError, OperationalError
 
 from surefill.errors import InputError, MissingPackageError
 from surefill.service.store.tables import metadata
@@ -61,7 +61,7 @@ def writing(engine: Engine) -> Iterator[Connection]:
             yield marked
 
 
-def first_line(error: SQLAlchemyError) -> str:
+def first_line(error: Exception) -> str:
     """What the database itself said, without the statement and its values."""
     cause = error.__cause__ or getattr(error, "orig", None) or error
     return str(cause).partition("\n")[0].strip().rstrip(".")

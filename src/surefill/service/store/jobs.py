@@ -15,6 +15,9 @@ State = Literal["queued", "running", "done", "failed"]
 MOST_ATTEMPTS = 3
 """How often a job is begun whose process dies under it, before it is given up."""
 
+MOST_RESTARTS = 10
+"""The same where the service ended with it: a restart is not the job's fault, unless there is no end to them."""
+
 
 @dataclass(frozen=True)
 class JobRecord:
@@ -106,11 +109,11 @@ def end_job(connection: Connection, number: int, *, model: int | None = None, pr
     return connection.execute(update(jobs).where(*mine).values(**change)).rowcount == 1
 
 
-def requeue_lost(connection: Connection) -> list[JobRecord]:
-    """Jobs that run nowhere, for their process is gone: queued again, or failed after :data:`MOST_ATTEMPTS`."""
+def requeue_lost(connection: Connection, most: int = MOST_ATTEMPTS) -> list[JobRecord]:
+    """Jobs that run nowhere, for their process is gone: queued again, or failed after so many attempts."""
     lost = [_record(line) for line in connection.execute(select(jobs).where(jobs.c.state == "running"))]
     for job in lost:
-        if job.attempts >= MOST_ATTEMPTS:
+        if job.attempts >= most:
             end_job(connection, job.id, problem=f"its process ended {job.attempts} times before it was done.")
         else:
             connection.execute(update(jobs).where(jobs.c.id == job.id).values(state="queued"))
