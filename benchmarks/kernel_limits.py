@@ -18,8 +18,15 @@ import numpy as np
 import scale
 from surefill.data.groups import Groups
 from surefill.kernels.compile import compiled
-from surefill.kernels.factor_updates import regressors_of, sum_lines, update_groups
+from surefill.kernels.factor_updates import (
+    GroupedEntries,
+    GroupPosterior,
+    GroupPrior,
+    regressors_of,
+    update_groups,
+)
 from surefill.kernels.gram import whole_lanes
+from surefill.kernels.line_sums import sum_lines
 from surefill.kernels.registers import LANES, load, store
 
 REPEATS = 3
@@ -83,9 +90,10 @@ def measure(name, starts, other, values, n_other, k, rate):
     lines = regressors_of(z, w, np.ones(n_other + 1), np.float32)
     one, none, number = np.ones(1, np.float32), np.zeros(1, np.float32), np.float32(0.5)
     mean, pull = np.zeros((groups + 1, k), np.float32), np.zeros((groups, k), np.float32)
-    given = other, values, one, none, number, number, lines, np.ones(groups + 1), np.eye(k), pull, 0.1, 1e-6
-    errors, variance = np.empty(groups), np.empty_like(mean)
-    taken = seconds(lambda: update_groups(0, groups, starts, *given, mean, variance, errors)) / n * 1e9
+    entries = GroupedEntries(starts, other, values, one, none, number, number)
+    prior = GroupPrior(np.eye(k), pull, np.ones(groups + 1), 0.1, 1e-6)
+    posterior = GroupPosterior(mean, np.empty_like(mean), np.empty(groups))
+    taken = seconds(lambda: update_groups(0, groups, entries, lines, prior, posterior)) / n * 1e9
     multiply_adds = (k + 1) * (k + 2) / 2 + k + groups * k**3 / 6 / n
     room = np.empty(128 * lines.shape[1], np.float32)
     copies = seconds(lambda: copy_lines(other, lines, room)) / n * 1e9

@@ -1,4 +1,4 @@
-"""Names for kinds of arrays, arrays that grow, ranges of rows, tables line by line: what all layers share."""
+"""Names for kinds of arrays, arrays that grow, blocks of rows and tiles of grids: what all layers share."""
 
 from __future__ import annotations
 
@@ -21,6 +21,10 @@ SMALLEST_CAPACITY = 16
 BLOCK_CELLS = 4_000_000
 """Cells of a block of rows: 32 MB in double precision, beyond the caches and small beside the memory."""
 
+TILE_ROWS, TILE_CELLS = 128, 1 << 16
+"""Rows and cells of a tile: half a megabyte for each array, which stays in a core's cache, and rows enough for a matrix
+product to run at full speed."""
+
 
 def row_blocks(m: int, n: int, cells: int = BLOCK_CELLS) -> list[slice]:
     """Consecutive ranges of the m rows that hold about ``cells`` of the m x n cells each.
@@ -32,8 +36,22 @@ def row_blocks(m: int, n: int, cells: int = BLOCK_CELLS) -> list[slice]:
     return [slice(first, min(m, first + step)) for first in range(0, m, step)]
 
 
+def tiles(m: int, n: int) -> list[tuple[slice, slice]]:
+    """Ranges of rows and of columns that cut an m x n grid into tiles of about 128 x 512 cells.
+
+    >>> tiles(200, 512)
+    [(slice(0, 128, None), slice(0, 512, None)), (slice(128, 200, None), slice(0, 512, None))]
+    """
+    width = max(1, TILE_CELLS // max(1, min(m, TILE_ROWS)))
+    return [
+        (slice(i, min(m, i + TILE_ROWS)), slice(j, min(n, j + width)))
+        for i in range(0, m, TILE_ROWS)
+        for j in range(0, n, width)
+    ]
+
+
 def is_grid(rows: IntArray, cols: IntArray) -> bool:
-    """Whether a column of rows is to be broadcast against a line of columns, as ``np.ix_`` makes them."""
+    """Whether rows and columns are those of a grid, as ``np.ix_`` makes them."""
     return rows.ndim == 2 and cols.ndim == 2 and rows.shape[1] == 1 and cols.shape[0] == 1
 
 

@@ -9,7 +9,7 @@ from surefill import PartialCompleter
 from surefill.datasets import make_low_rank
 from surefill.estimators import kept_cells
 from surefill.estimators.kept_cells import KeptCells
-from surefill.risk.least_risk import LeastRisk
+from surefill.risk.lower_bounds import RiskLowerBounds
 
 ROWS, COLS = np.arange(70), np.arange(50)
 
@@ -34,7 +34,7 @@ def at_quantile(result, everywhere, share):
 @pytest.mark.parametrize("share", [0.005, 0.05, 0.5, 1.0])
 def test_bounds_are_below_all_risks_and_leave_no_cell_out_that_counts(result, everywhere, share):
     limited = at_quantile(result, everywhere, share)
-    least, seen = LeastRisk.of(result.risk, limited.selection.threshold), np.s_[:66, :47]
+    least, seen = RiskLowerBounds.of(result.risk, limited.selection.threshold), np.s_[:66, :47]
     inside = everywhere.risk[seen] <= limited.selection.threshold
     rows, cols = least.of_rows(ROWS[:66]) <= least.log_limit, least.of_cols(COLS[:47]) <= least.log_limit
     candidates = least.candidates(ROWS[:66], COLS[:47], result.completion.block(ROWS[:66], COLS[:47]))
@@ -45,7 +45,7 @@ def test_bounds_are_below_all_risks_and_leave_no_cell_out_that_counts(result, ev
 @pytest.mark.parametrize("share", [0.005, 0.05, 0.5])
 @pytest.mark.parametrize("alone", [0.0, 0.3, 1.0])
 def test_kept_cells_and_those_asked_for_are_answered_as_ever(result, everywhere, share, alone, monkeypatch):
-    monkeypatch.setattr(kept_cells, "ALONE", alone)
+    monkeypatch.setattr(kept_cells, "FEW_CANDIDATES", alone)
     limited = at_quantile(result, everywhere, share)
     also = np.random.default_rng(0).random((70, 50)) < 0.1
     found = KeptCells(limited).block(ROWS, COLS, also)
@@ -66,7 +66,7 @@ def test_rows_that_hold_no_kept_cell_are_not_multiplied(result, everywhere, monk
         asked.update(np.asarray(rows).tolist())
         return block(completion, rows, cols)
 
-    assert limited.least_risk is not None  # found before products are counted, which makes them others
+    assert limited.risk_lower_bounds is not None  # found before products are counted, which makes them others
     monkeypatch.setattr(type(result.completion), "block", counted)
     KeptCells(limited).block(ROWS, COLS, np.zeros((70, 50), bool))
     assert asked

@@ -237,7 +237,7 @@ def test_labels_come_in_any_container(named):
     np.testing.assert_array_equal(named.predict(np.array(["user 7", "user 9"], object), (47, 3.0)), expected)
 
 
-def test_matrix_door_fills_kept_entries_and_leaves_the_rest_nan(sim):
+def test_matrix_api_fills_kept_entries_and_leaves_the_rest_nan(sim):
     X = sim.observations.dense()
     completer = PartialCompleter(tolerance=0.08, confidence="posterior").fit(X)
     filled = completer.transform(X)
@@ -250,7 +250,7 @@ def test_matrix_door_fills_kept_entries_and_leaves_the_rest_nan(sim):
     assert 0.2 < kept.mean() <= 1
 
 
-def test_matrix_door_agrees_with_keep_for_the_coverage_program_too(blocks):
+def test_matrix_api_agrees_with_keep_for_the_coverage_program_too(blocks):
     sim, _ = blocks
     X = sim.observations.dense()
     completer = PartialCompleter(tolerance=0.6, confidence=CoverageProgram(K=1.0, gamma=0.3)).fit(X)
@@ -263,7 +263,7 @@ def test_rows_of_which_nothing_was_seen_stay_empty(fitted):
     assert np.isnan(fitted.transform(np.full((2, 50), np.nan))).all()
 
 
-def test_matrix_door_and_observations_agree(sim):
+def test_matrix_api_and_observations_agree(sim):
     X = sim.observations.dense()
     by_matrix = PartialCompleter(confidence="posterior").fit(X)
     by_observations = PartialCompleter(confidence="posterior").fit(Observations.from_matrix(X))

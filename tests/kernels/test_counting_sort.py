@@ -40,18 +40,18 @@ def test_values_are_gathered(gather):
     assert taken.tolist() == [7, 5, 5]
 
 
-@both("rises_within")
-def test_only_falls_within_a_group_count(rises_within):
+@both("is_sorted_within")
+def test_only_falls_within_a_group_count(is_sorted_within):
     starts = np.array([0, 2, 4])
-    assert rises_within(starts, np.array([1, 5, 0, 3]))
-    assert not rises_within(starts, np.array([1, 5, 3, 3]))
+    assert is_sorted_within(starts, np.array([1, 5, 0, 3]))
+    assert not is_sorted_within(starts, np.array([1, 5, 3, 3]))
 
 
-@both("names_a_cell_twice")
-def test_the_same_index_twice_in_a_group_is_a_repeat_and_in_two_is_none(names_a_cell_twice):
+@both("has_repeated_cells")
+def test_the_same_index_twice_in_a_group_is_a_repeat_and_in_two_is_none(has_repeated_cells):
     starts = np.array([0, 2, 5])
-    assert not names_a_cell_twice(starts, np.array([1, 0, 1, 0, 2]), np.full(3, -1))
-    assert names_a_cell_twice(starts, np.array([1, 0, 1, 0, 1]), np.full(3, -1))
+    assert not has_repeated_cells(starts, np.array([1, 0, 1, 0, 2]), np.full(3, -1))
+    assert has_repeated_cells(starts, np.array([1, 0, 1, 0, 1]), np.full(3, -1))
 
 
 @both("find_in_groups")

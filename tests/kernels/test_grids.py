@@ -24,7 +24,8 @@ def risks(rng):
     knots = np.sort(rng.uniform(1, 5, 6))
     rows, cols = rng.normal(size=(3, M)), rng.normal(size=(3, N))
     cells = rng.normal(size=(M, N)), rng.uniform(0.5, 5.5, (M, N)), rng.random((M, N))
-    return [*cells, 1.3, knots, rng.normal(size=6), rows, cols, 1.0, np.log(3.0), 0.5]
+    curve, factors = risk_grid.Curve(knots, rng.normal(size=6)), risk_grid.LineFactors(rows, cols, 1.0)
+    return [*cells, 1.3, curve, factors, risk_grid.Unsupported(np.log(3.0), 0.5)]
 
 
 def weights(rng, share=0.5):
@@ -58,8 +59,8 @@ def listing(rng):
 
 
 def candidates(rng):
-    _, predicted, _, _, knots, heights, rows, cols, *_ = risks(rng)
-    return [predicted, knots, heights, rows, cols, 1.0, 0.5, np.zeros((M, N), bool)]
+    _, predicted, _, _, curve, factors, _ = risks(rng)
+    return [predicted, curve, factors, 0.5, np.zeros((M, N), bool)]
 
 
 KERNELS = [

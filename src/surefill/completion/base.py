@@ -114,7 +114,7 @@ class OptimalityGap:
 
 
 def completion_words(completion: object) -> str:
-    """What a completion is, with what was chosen for it: "Bayesian factors of rank 20".
+    """A completion and its chosen parameters in words: "Bayesian factors of rank 20".
 
     Examples
     --------

@@ -290,7 +290,7 @@ def _confidence(average: Array, floor: Array, tied: NDArray[np.bool_]) -> NDArra
 
 
 def _sorted_cells(observations: Observations) -> tuple[IntArray, IntArray]:
-    """Positions of the cells row by row, so that their order in the data makes no difference."""
+    """Rows and columns of the cells in sorted order, so that their order in the data makes no difference."""
     by_row, by_col, order = observations.by_row, observations.by_col, observations.cell_order
     rows, cols = observations.rows, observations.cols
     if len(order):

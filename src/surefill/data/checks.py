@@ -1,4 +1,4 @@
-"""Validation of what observations are made of; a fault raises InputError with one sentence that names the item."""
+"""Validation of the arguments of observations; a fault raises InputError with one sentence that names the item."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from surefill.arrays import Floats
-from surefill.data.compact import constant, exact_floats, squeezed
+from surefill.data.compact import constant, constant_if_all, exact_floats
 from surefill.data.labels import TEXT, as_text, text_array
 from surefill.errors import InputError
 from surefill.inputs import LARGEST_VALUE
 
 MAX_CELLS = np.iinfo(np.int64).max
-"""Cells are numbered row by row in 64 bits."""
+"""Cells are numbered row by row with 64-bit integers."""
 
 LARGEST_COUNT = 2**31
-"""Of draws in one cell; the counts of 2^31 such cells still add up in 64 bits."""
+"""Largest count of one cell; the counts of 2^31 such cells still add up in 64 bits."""
 
 
 def as_indices(name: str, given: ArrayLike) -> NDArray[Any]:
-    """0-based indices, one per draw, as whatever integers they are."""
+    """0-based indices, one per draw, of any integer type."""
     array = np.asarray(given)
     if array.ndim != 1:
         raise InputError(f"{name} must be one-dimensional; got {array.ndim} dimensions.")
@@ -34,7 +34,7 @@ def as_indices(name: str, given: ArrayLike) -> NDArray[Any]:
 
 
 def as_values(given: ArrayLike) -> Floats:
-    """Finite numbers, one per draw, in an array of our own."""
+    """A copy of the values: finite numbers, one per draw."""
     try:
         array = exact_floats(np.atleast_1d(np.asarray(given)))
     except (TypeError, ValueError) as error:
@@ -54,27 +54,27 @@ def as_values(given: ArrayLike) -> Floats:
 
 
 def as_counts(given: ArrayLike | None, length: int) -> NDArray[np.int64]:
-    """How often each draw was seen; once where nothing is given."""
+    """How often each draw was seen; 1 when not given."""
     if given is None:
         return constant(1, length, np.int64)
     array = np.asarray(given)
     if array.shape != (length,) or array.dtype.kind not in "iu" or array.min() < 1 or array.max() > LARGEST_COUNT:
         raise InputError("counts must hold one integer from 1 to 2^31 per observation.")
-    return squeezed(array.astype(np.int64), 1)
+    return constant_if_all(array.astype(np.int64), 1)
 
 
 def as_scatter(given: ArrayLike | None, length: int) -> NDArray[np.float64]:
-    """Squared deviations within each draw; none where nothing is given."""
+    """Squared deviations within each draw; 0 when not given."""
     if given is None:
         return constant(0.0, length, np.float64)
     array = np.array(given, dtype=np.float64)
     if array.shape != (length,) or not (np.isfinite(array) & (array >= 0)).all():
         raise InputError("scatter must hold one finite number of at least 0 per observation.")
-    return squeezed(array, 0.0)
+    return constant_if_all(array, 0.0)
 
 
 def as_times(given: ArrayLike, length: int) -> NDArray[np.float64]:
-    """When each cell was drawn."""
+    """The time at which each cell was drawn."""
     try:
         array = np.array(given, dtype=np.float64)
     except (TypeError, ValueError):

@@ -117,7 +117,7 @@ def positions_of(
 
 
 def _check_names(source: object, fields: Sequence[str], places: tuple[int, int, int]) -> None:
-    """Refuse two columns of one name where one of them is taken: which was meant, and what comes out, is unclear."""
+    """Refuse a used column whose name another column has too: it is unclear which was meant."""
     for place in places:
         if fields.count(fields[place]) > 1:
             raise InputError(

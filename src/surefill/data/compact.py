@@ -1,4 +1,4 @@
-"""Arrays with an item for each cell, kept small where there are many cells, and exact: nothing is ever rounded."""
+"""Compact arrays with one item per cell: single precision and constants where that loses nothing."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from numpy.typing import NDArray
 from surefill.arrays import Floats, read_only
 
 COMPACT_CELLS = 1 << 19
-"""Cells from which on values are kept in single precision, where that holds each exactly: two megabytes of them,
-about a cache's size, from where on time and memory go by bytes."""
+"""From this many cells on values are stored in single precision where that is exact: at two megabytes, about the size
+of a cache, time is spent on moving bytes."""
 
 PIECE = 1 << 20
-"""Items converted at a time: eight megabytes in double precision."""
+"""Items processed at a time: eight megabytes in double precision."""
 
 
 def exact_floats(values: NDArray[Any]) -> Floats:
-    """The numbers in an array of our own: float32 where there are many and each is exactly one, else float64.
+    """A copy of the numbers: float32 where there are many and float32 holds each exactly, else float64.
 
     >>> exact_floats(np.array([0.5, 0.1])).dtype
     dtype('float64')
@@ -39,20 +39,20 @@ def exact_floats(values: NDArray[Any]) -> Floats:
 
 
 def joined_floats(parts: Sequence[NDArray[Any]]) -> Floats:
-    """Numbers that come in parts, as :func:`exact_floats` has them all."""
+    """Concatenate parts that :func:`exact_floats` made, in float32 if all of them are."""
     single = all(part.dtype == np.float32 for part in parts)
     return np.concatenate(parts, dtype=np.float32 if single else np.float64)
 
 
 def shortest_floats(values: NDArray[Any]) -> Floats:
-    """The numbers as float32 where each is exactly one, else as they are."""
+    """The numbers as float32 where that holds each exactly, else unchanged."""
     with np.errstate(over="ignore"):
         short = values.astype(np.float32)
     return short if np.array_equal(short, values) else values
 
 
 def piecewise(function: Callable[..., NDArray[Any]], *arrays: NDArray[Any]) -> NDArray[np.float64]:
-    """``function`` of arrays with an item for each cell, taken piece by piece so that what it needs itself stays small.
+    """Apply an elementwise ``function`` piece by piece, so that its temporary arrays stay small.
 
     >>> piecewise(np.add, np.array([1.0, 2.0]), np.array([0.5, 0.5]))
     array([1.5, 2.5])
@@ -79,7 +79,7 @@ def mean_by_counts(values: NDArray[Any], counts: NDArray[np.int64]) -> float:
 
 
 def constant(value: float, length: int, dtype: type[Any]) -> NDArray[Any]:
-    """``length`` times the same item, held once.
+    """An array of ``length`` equal items that stores one of them.
 
     >>> constant(1, 10**12, np.int64).strides
     (0,)
@@ -88,16 +88,16 @@ def constant(value: float, length: int, dtype: type[Any]) -> NDArray[Any]:
 
 
 def is_constant(array: NDArray[Any]) -> bool:
-    """Whether an array holds one item for all."""
+    """Whether an array was made by :func:`constant`."""
     return array.strides == (0,)
 
 
-def squeezed(array: NDArray[Any], value: float) -> NDArray[Any]:
-    """The array, or one item for all where each is ``value``."""
+def constant_if_all(array: NDArray[Any], value: float) -> NDArray[Any]:
+    """The array, or a :func:`constant` one if all items equal ``value``."""
     same = len(array) > 0 and array[0] == value and (is_constant(array) or bool((array == value).all()))
     return constant(value, len(array), array.dtype.type) if same else array
 
 
 def taken(array: NDArray[Any], which: NDArray[Any], length: int) -> NDArray[Any]:
-    """``array[which]``, of which there are ``length``; still one item where there is one for all."""
+    """``array[which]``, which has ``length`` items; a :func:`constant` array stays one."""
     return constant(array[0], length, array.dtype.type) if is_constant(array) and len(array) else array[which]

@@ -169,7 +169,7 @@ def observations_from_columns(
 
 
 def _times(frame: nw.DataFrame[Any], name: str, source: str) -> NDArray[np.float64]:
-    """A column of numbers as they are, or of dates as seconds since 1970."""
+    """A column of numbers unchanged, or of dates as seconds since 1970."""
     if name not in frame.columns:
         raise InputError(
             f"{source} has no column {name!r} for time; its columns are {few([repr(each) for each in frame.columns])}."

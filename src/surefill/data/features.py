@@ -1,4 +1,4 @@
-"""What is known of rows or columns beside their values: a side table, such as people's ages or the kinds of films."""
+"""Features of rows or columns from a side table, such as people's ages or the genres of films."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from surefill.arrays import Array
 from surefill.errors import InputError, few
 from surefill.registry import storable
 
-MOST_KINDS = 200
-"""Different texts that a column may have, each of which becomes a feature; one of more is likely names, not kinds."""
+MOST_CATEGORIES = 200
+"""Different texts that a column may have, each of which becomes a feature; a column of more likely holds names."""
 
 
 @storable
 @dataclass(frozen=True, eq=False)
 class Features:
-    """d numbers for each of the m rows (or columns): an m x d table, NaN where one is not known.
+    """An m x d table of d features for each of the m rows (or columns), NaN where one is missing.
 
     Examples
     --------
@@ -38,7 +38,7 @@ class Features:
 
     @classmethod
     def of(cls, columns: Mapping[str, Sequence[Any] | NDArray[Any]]) -> Self:
-        """Columns of numbers as they are; of text, a column of 0 and 1 for each kind."""
+        """From the columns of a table: numbers unchanged, text one-hot encoded."""
         names: list[str] = []
         tables: list[Array] = []
         for name, column in columns.items():
@@ -50,7 +50,7 @@ class Features:
         return cls(tuple(names), np.column_stack(tables))
 
     def placed(self, positions: NDArray[np.int64], size: int) -> Self:
-        """The features of ``size`` rows, of which the lines here are those at ``positions``."""
+        """A table of ``size`` rows with these features at ``positions`` and NaN elsewhere."""
         if len(np.unique(positions)) < len(positions):
             raise InputError("a side table must have one line for each label; some occur twice.")
         table = np.full((size, len(self.names)), np.nan)
@@ -58,7 +58,7 @@ class Features:
         return type(self)(self.names, table)
 
     def in_size(self, size: int) -> Self:
-        """The first ``size`` lines, more of them unknown where there are fewer."""
+        """The first ``size`` rows, padded with NaN."""
         table = np.full((size, len(self.names)), np.nan)
         known = min(size, len(self.table))
         table[:known] = self.table[:known]
@@ -68,7 +68,7 @@ class Features:
 @storable
 @dataclass(frozen=True, eq=False)
 class FeatureScale:
-    """The mean and the standard deviation of each feature, by which others are made comparable.
+    """The mean and the standard deviation of each feature, for standardising.
 
     Examples
     --------
@@ -83,7 +83,7 @@ class FeatureScale:
 
     @classmethod
     def of(cls, features: Features) -> Self:
-        """Those of features; what never differs, or is never known, counts for nothing."""
+        """Learn them; the deviation of a constant or missing feature is infinite, so that it has no effect."""
         known = ~np.isnan(features.table)
         count = np.maximum(known.sum(axis=0), 1)
         filled = np.where(known, features.table, 0.0)
@@ -92,7 +92,7 @@ class FeatureScale:
         return cls(features.names, mean, np.where(deviation > 0, deviation, np.inf))
 
     def standardised(self, features: Features) -> Array:
-        """(f - mean) / deviation, 0 where unknown; features are matched by name, and those not known here left out."""
+        """(f - mean) / deviation, 0 where missing; features are matched by name, unknown ones are ignored."""
         if not set(self.names) & set(features.names):
             raise InputError(f"none of the features {few(features.names)} is one of the fit's, {few(self.names)}.")
         place = {name: k for k, name in enumerate(features.names)}
@@ -108,9 +108,9 @@ def _numbers(name: str, column: NDArray[Any]) -> list[tuple[str, Array]]:
         return [(name, column.astype(np.float64))]
     texts = column.astype(str)
     kinds, codes = np.unique(texts, return_inverse=True)
-    if len(kinds) > MOST_KINDS:
+    if len(kinds) > MOST_CATEGORIES:
         raise InputError(
-            f"column {name!r} of a side table has {len(kinds):,} different texts; at most {MOST_KINDS} are taken as "
-            "kinds: leave it out, or put them into fewer."
+            f"column {name!r} of a side table has {len(kinds):,} different texts; at most {MOST_CATEGORIES} are taken "
+            "as kinds: leave it out, or put them into fewer."
         )
     return [(f"{name}={kind}", (codes == k).astype(np.float64)) for k, kind in enumerate(kinds)]

@@ -14,16 +14,16 @@ from surefill.data.compact import PIECE
 from surefill.kernels.counting_sort import count_keys, gather, place_keys
 
 LONGEST_TABLE = 4
-"""Counting takes a table over the range of the indices; sorting is cheaper where that is more than this many times as
-long as they are."""
+"""Counting needs a table over the range of the indices; where that is more than this many times as long as the indices,
+sorting is cheaper."""
 
 
 @dataclass(frozen=True, eq=False)
 class Groups:
     """Entries of the g-th present row are ``order[starts[g]:starts[g + 1]]``; its id is ``ids[g]``.
 
-    Compressed sparse rows over present rows alone: memory grows with the entries, never with the shape. Where entries
-    come row by row already, ``in_order``, the order is 0, 1, 2, ... and made only when asked for.
+    Compressed sparse rows over present rows only: memory grows with the entries, never with the shape. Where entries
+    are stored row by row already, ``in_order``, the order is 0, 1, 2, ... and is built only on demand.
 
     Examples
     --------
@@ -41,7 +41,7 @@ class Groups:
 
     @classmethod
     def of(cls, indices: IntArray, entries: IntArray | None = None) -> Self:
-        """Group entries by ``indices``; within a group the order of entries is kept, or is that of ``entries``."""
+        """Group entries by ``indices``; entries of one group keep their order, or have that of ``entries``."""
         if not len(indices):
             return cls(indices, np.zeros(1, dtype=np.int64), None)
         lowest, highest = int(indices.min()), int(indices.max())
@@ -76,7 +76,7 @@ class Groups:
 
     @property
     def in_order(self) -> bool:
-        """Whether entries come group by group already."""
+        """Whether entries are stored group by group already."""
         return self.sorted_order is None
 
     @cached_property
@@ -94,7 +94,7 @@ class Groups:
         return np.diff(self.starts)
 
     def take(self, values: NDArray[Any]) -> NDArray[Any]:
-        """``values[order]``, or ``values`` themselves where entries, or all of their values, are in that order."""
+        """``values[order]``; ``values`` themselves where the entries are in order or all values are one constant."""
         if self.sorted_order is None or (values.ndim == 1 and values.strides == (0,)):
             return values
         if values.ndim > 1:
@@ -109,12 +109,12 @@ class Groups:
 
 
 def index_type_for(size: int) -> type[Any]:
-    """The smallest type of index that counts up to ``size``."""
+    """int32 if it counts up to ``size``, else int64."""
     return np.int32 if size <= np.iinfo(np.int32).max else np.int64
 
 
 def compact_positions(ids: IntArray, indices: IntArray) -> IntArray:
-    """:func:`locate` in no more bytes than the indices have: themselves, not a copy, where ``ids`` are 0, 1, 2, ..."""
+    """:func:`locate` in the integer type of ``indices``; without a copy where ``ids`` are 0, 1, 2, ..."""
     if len(ids) and ids[0] == 0 and ids[-1] == len(ids) - 1 and indices.min() >= 0 and indices.max() < len(ids):
         return indices
     position: NDArray[Any] = np.empty(len(indices), dtype=indices.dtype)

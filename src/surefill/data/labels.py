@@ -70,7 +70,7 @@ def _pieces(length: int) -> list[slice]:
 
 
 def merge_encoded(parts: Sequence[EncodedIds]) -> EncodedIds | None:
-    """Ids that were encoded part by part, encoded together; None where some are integers and others text.
+    """Merge ids that were encoded part by part; None if some parts are integers and others text.
 
     >>> merge_encoded([EncodedIds(np.array([7, 9]), np.array([1, 0])), EncodedIds(np.array([8, 9]), np.array([1, 1]))])
     EncodedIds(labels=array([7, 8, 9]), codes=array([2, 0, 2, 2], dtype=int32))

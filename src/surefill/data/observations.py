@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -12,17 +11,17 @@ from numpy.typing import ArrayLike, NDArray
 
 from surefill.arrays import Floats, IntArray, read_only
 from surefill.data.bounds import BoundsSource, describe_bounds, resolve_bounds
+from surefill.data.cell_lookup import CellLookup
 from surefill.data.checks import as_counts, as_indices, as_labels, as_scatter, as_times, as_values, resolve_shape
 from surefill.data.compact import is_constant, mean_by_counts, taken
 from surefill.data.dominance import Dominance, find_dominance
 from surefill.data.entries import Entries
 from surefill.data.features import Features
-from surefill.data.groups import Groups, index_type_for
-from surefill.data.labels import LabelIndex
-from surefill.data.repeats import merge_repeats, sorted_cell_order
+from surefill.data.groups import index_type_for
+from surefill.data.labelled_axes import LabelledAxes
+from surefill.data.repeats import merge_repeats
 from surefill.data.units import UnitMap
 from surefill.errors import InputError
-from surefill.kernels.counting_sort import find_in_groups
 from surefill.notebook import table
 from surefill.registry import storable
 
@@ -30,7 +29,7 @@ SHARED = (
     "shape", "bounds", "bounds_from", "row_labels", "col_labels", "names", "skipped", "_row_label_index",
     "_col_label_index", "row_features", "col_features",
 )  # fmt: skip
-"""What a selected part has in common with the whole."""
+"""Attributes that a selected part shares with the whole."""
 
 SHOWN = 5
 """Cells that a notebook shows: enough to recognise one's data."""
@@ -38,38 +37,37 @@ SHOWN = 5
 
 @storable
 @dataclass(frozen=True, eq=False, repr=False, init=False)
-class Observations:
-    """S_XY of the paper: the seen cells x = (i, j) of an m x n matrix, their values and how often each was drawn.
+class Observations(CellLookup, LabelledAxes):
+    """The observed cells x = (i, j) of an m x n matrix, their values and how often each was drawn: S_XY of the paper.
 
     A cell drawn more than once is stored once, with the mean of its values, its count and the scatter of its values
     around their mean. For the squared loss nothing is lost by that: sum_t (M_x - y_t)^2 = count (M_x - mean)^2 +
     scatter. Cells keep the order in which they first appeared. A stored zero is an observation like any other.
-    Memory grows with the number of entries, never with the shape: 12 bytes a cell for many cells that were seen once,
-    if float32 holds their values exactly.
+    Memory grows with the number of cells, never with the shape: from half a million cells on it is 12 bytes a cell,
+    where each was drawn once and float32 holds all values exactly.
 
     Parameters
     ----------
     rows, cols : 0-based indices, one per draw.
     values : finite numbers in the user's own units, one per draw.
     shape : (m, n); the smallest that holds every index when not given.
-    bounds : (low, high), the range values may take; the range seen when not given, which promises do not rest on
-        unless values lie on a scale such as 1 to 5.
+    bounds : (low, high), the range values may take. When not given it is the observed range, and a guarantee relies on
+        it only where the values lie on a scale such as 1 to 5.
     counts : how often each given draw was seen, once each when not given.
     scatter : sum of squared deviations within each given draw that stands for several, 0 when not given.
-    row_labels, col_labels : labels of the m rows and n columns, integers or text, by which they are then asked for.
+    row_labels, col_labels : labels of the m rows and n columns, integers or text, which methods then take and return.
     names : what rows, columns and values are called in the user's table.
-    skipped : lines without a value that a reader left out, for telling.
+    skipped : number of lines without a value that a reader left out.
 
     Attributes
     ----------
     counts : draws per cell; they add up to ``n_draws``, the paper's N.
     scatter : sum over a cell's draws of (y_t - mean)^2.
-    bounds_from : how the bounds are known: given, the scale that values lie on, or only the range seen.
-    disagreements : cells whose repeated draws had different values. That is noise, and allowed.
+    bounds_from : where the bounds come from: given, the scale that values lie on, or only the observed range.
+    disagreements : number of cells whose repeated draws had different values, which counts as noise.
     times : when each cell was drawn, in seconds or any numbers that grow with time, set by :meth:`with_times`; None
         where not known.
-    row_features, col_features : what is known of rows and columns beside values, set by :meth:`with_features`; None
-        where nothing is.
+    row_features, col_features : side tables of rows and columns, set by :meth:`with_features`, or None.
 
     Examples
     --------
@@ -140,7 +138,7 @@ class Observations:
         counts: NDArray[np.int64],
         scatter: NDArray[np.float64],
     ) -> None:
-        """Set what there is one of for each cell."""
+        """Set the arrays with one item per cell."""
         cells = {"rows": rows, "cols": cols, "values": values, "counts": counts, "scatter": scatter}
         for name, array in cells.items():
             object.__setattr__(self, name, read_only(array))
@@ -151,7 +149,7 @@ class Observations:
         return len(self.values)
 
     def __getitem__(self, which: object) -> Self:
-        """Refused: whoever indexes, scikit-learn above all, would count rows of the matrix."""
+        """Not supported: scikit-learn would take an index for a row of the matrix."""
         raise InputError(
             "observations are not indexed: select(which) takes a part of the cells, and scikit-learn's "
             "cross-validation splits observations.entries."
@@ -205,59 +203,15 @@ class Observations:
         np.square(errors, out=errors)
         return errors if is_constant(self.scatter) else errors + self.scatter / self.counts
 
-    @cached_property
-    def by_row(self) -> Groups:
-        """Entries grouped by row, rows without entries left out."""
-        return Groups.of(self.rows)
-
-    @cached_property
-    def by_col(self) -> Groups:
-        """Entries grouped by column, columns without entries left out."""
-        return Groups.of(self.cols)
-
-    @cached_property
-    def cell_order(self) -> IntArray:
-        """The cells row by row, in the order of their columns; empty where they stand so already."""
-        return sorted_cell_order(self.by_row, self.rows, self.cols)
-
-    def find(self, rows: ArrayLike, cols: ArrayLike) -> NDArray[np.int64]:
-        """Position of each cell among the observations, or -1 where it was not seen."""
-        i, j = np.asarray(rows, dtype=np.int64), np.asarray(cols, dtype=np.int64)
-        shape = np.broadcast_shapes(i.shape, j.shape)
-        group, wanted = np.broadcast_to(self.by_row.locate(i), shape).ravel(), np.broadcast_to(j, shape).ravel()
-        starts, found = self.by_row.starts, np.empty(len(group), dtype=np.int64)
-        first, last = starts[group], np.where(group >= 0, starts[group + 1], 0)
-        find_in_groups(first, last, self.cols, read_only(self.cell_order), wanted, found)
-        return found.reshape(shape)
-
-    def find_in_rows(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Index of the observation of every cell of these rows, len(rows) x n, -1 where it was not seen."""
-        found = np.full((len(rows), self.shape[1]), -1)
-        line, entries = self.in_rows(rows)
-        found[line, self.cols[entries]] = entries
-        return found
-
-    def in_rows(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The observations of these rows: which of ``rows`` each is in, and its index."""
-        groups, at = self.by_row, self.by_row.locate(rows)
-        known = np.flatnonzero(at >= 0)
-        first, size = groups.starts[at[known]], groups.sizes[at[known]]
-        within = np.arange(size.sum()) - np.repeat(np.cumsum(size) - size, size)
-        entries = np.repeat(first, size) + within
-        if not groups.in_order:
-            entries = groups.order[entries].astype(np.int64)
-        return np.repeat(known, size), entries
-
     def select(self, which: ArrayLike) -> Self:
         """The observations at ``which`` (a mask or positions), in the same matrix with the same labels and bounds.
 
-        What holds for all cells holds for some of them, so nothing is checked or sorted again; labels and their index
-        are shared.
+        Nothing is checked again, and labels and their index are shared.
         """
         index = np.asarray(which)
         i, j, y = self.rows[index], self.cols[index], self.values[index]
         cells = i, j, y, taken(self.counts, index, len(i)), taken(self.scatter, index, len(i))
-        if cells[0].ndim != 1 or cells[0].size == 0 or self._names_a_cell_twice(index):
+        if cells[0].ndim != 1 or cells[0].size == 0 or self._repeats_cells(index):
             rows, cols, values, counts, scatter = cells
             merged = Observations(rows, cols, values, self.shape, self.bounds, counts=counts, scatter=scatter)
             cells = merged.rows, merged.cols, merged.values, merged.counts, merged.scatter
@@ -288,8 +242,8 @@ class Observations:
         """The same observations with a side table of rows, of columns, or both.
 
         A side table is a pandas, polars or pyarrow table with a line for each row (or column) and its label in the
-        column that is called as rows are (``names``), or else in the first. Numbers are taken as they are, text as so
-        many kinds. Labels that were not there are added: nothing was observed of them, but their features are known.
+        column with the name that rows have in ``names``, or else in its first column. Numbers are used as they are,
+        text is one-hot encoded. Rows that only the side table has are added, without observations.
 
         >>> import pandas as pd
         >>> seen = Observations([0, 1], [0, 1], [4.0, 3.0], row_labels=[196, 22])
@@ -352,10 +306,6 @@ class Observations:
         larger = self.in_shape((of_rows.size, of_cols.size), of_rows.labels, of_cols.labels)
         return larger, of_rows.positions, of_cols.positions
 
-    def locate(self, rows: ArrayLike, cols: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Positions of labelled rows and columns, or of positions where there are no labels; -1 where unknown."""
-        return self._row_label_index.locate(rows), self._col_label_index.locate(cols)
-
     def with_bounds(self, bounds: tuple[float, float] | None) -> Self:
         """The same observations with other bounds; None takes those of the values that are here.
 
@@ -382,58 +332,22 @@ class Observations:
 
     @property
     def dominance(self) -> Dominance | None:
-        """The few cells that decide a mean squared error, where there are such; None elsewhere.
+        """The few cells that dominate a mean squared error, if there are any.
 
-        None as well where bounds were given or a scale was recognised: a value in them is no outlier.
+        None where bounds were given or a scale was recognised: a value within them is no outlier.
 
         >>> Observations([0, 1], [0, 1], [4.0, 3.0]).dominance is None
         True
         """
         return find_dominance(self.values) if self.bounds_from is BoundsSource.SEEN else None
 
-    def _names_a_cell_twice(self, index: NDArray[Any]) -> bool:
+    def _repeats_cells(self, index: NDArray[Any]) -> bool:
         """Whether positions repeat; a mask's cannot."""
         if index.dtype == np.bool_:
             return False
         named = np.zeros(len(self), dtype=bool)
         named[index] = True
         return int(named.sum()) < len(index)
-
-    @cached_property
-    def _row_label_index(self) -> LabelIndex:
-        return LabelIndex("row", self.row_labels, self.shape[0])
-
-    @cached_property
-    def _col_label_index(self) -> LabelIndex:
-        return LabelIndex("column", self.col_labels, self.shape[1])
-
-    def row_index(self, labels: ArrayLike) -> NDArray[np.int64]:
-        """0-based positions of the rows that have the ``labels``; where rows have none, the positions, checked.
-
-        Labels are asked for as integers or as text, whichever they are stored as.
-
-        >>> seen = Observations([0, 1], [0, 1], [4.0, 3.0], row_labels=[196, 22])
-        >>> seen.row_index([22]), seen.row_index(["196"]), seen.col_index([1])
-        (array([1]), array([0]), array([1]))
-        """
-        return self._row_label_index.find(labels)
-
-    def col_index(self, labels: ArrayLike) -> NDArray[np.int64]:
-        """0-based positions of the columns that have the ``labels``, as :meth:`row_index` gives those of rows."""
-        return self._col_label_index.find(labels)
-
-    def row_names(self, positions: ArrayLike) -> NDArray[Any]:
-        """Labels of the rows at 0-based ``positions``; where rows have none, the positions.
-
-        >>> seen = Observations([0, 1], [0, 1], [4.0, 3.0], row_labels=[196, 22])
-        >>> seen.row_names([1, 0]), seen.col_names([1, 0])
-        (array([ 22, 196]), array([1, 0]))
-        """
-        return _names_at(self.row_labels, positions)
-
-    def col_names(self, positions: ArrayLike) -> NDArray[Any]:
-        """Labels of the columns at 0-based ``positions``; where columns have none, the positions."""
-        return _names_at(self.col_labels, positions)
 
     def dense(self) -> NDArray[np.float64]:
         """The m x n matrix with NaN where nothing was seen; only for matrices small enough to hold."""
@@ -482,11 +396,6 @@ class Observations:
         from surefill.data.containers import from_table
 
         return from_table(table, row=row, col=col, value=value, bounds=bounds, skip_missing=skip_missing, time=time)
-
-
-def _names_at(labels: NDArray[Any] | None, positions: ArrayLike) -> NDArray[Any]:
-    index = np.asarray(positions)
-    return index if labels is None else np.asarray(labels[index])
 
 
 def _as_table(seen: Observations) -> str:

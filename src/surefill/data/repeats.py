@@ -1,4 +1,4 @@
-"""Cells that were drawn more than once: finding them, and one entry for each with its mean, count and scatter."""
+"""Merging repeated draws of a cell into one entry with their mean, count and scatter."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefill.arrays import Floats, IntArray, read_only
-from surefill.data.compact import exact_floats, squeezed
+from surefill.data.compact import constant_if_all, exact_floats
 from surefill.data.groups import LONGEST_TABLE, Groups
-from surefill.kernels.counting_sort import names_a_cell_twice, rises_within
+from surefill.kernels.counting_sort import has_repeated_cells, is_sorted_within
 
 
-class Cells(NamedTuple):
-    """Rows, columns, values, counts and scatter of cells."""
+class MergedCells(NamedTuple):
+    """Rows, columns, values, counts and scatter, one item per distinct cell."""
 
     rows: IntArray
     cols: IntArray
@@ -25,14 +25,14 @@ class Cells(NamedTuple):
 
 def merge_repeats(
     i: IntArray, j: IntArray, y: Floats, counts: NDArray[np.int64], scatter: NDArray[np.float64], n: int
-) -> Cells:
+) -> MergedCells:
     """One entry per cell, in order of first appearance; draws without repeats pass through untouched.
 
-    Repeats are looked for row by row with a table over the columns, and only where there are any are cells sorted.
+    Repeats are detected row by row with a table over the columns; cells are sorted only where there are any.
     """
     by_row = Groups.of(i)
     if not _any_repeats(by_row, i, j, n):
-        return Cells(i, j, y, counts, scatter)
+        return MergedCells(i, j, y, counts, scatter)
     order = _sorted_cells(by_row, i, j)
     new = np.r_[True, (np.diff(i[order]) != 0) | (np.diff(j[order]) != 0)]
     starts = np.flatnonzero(new)
@@ -46,26 +46,26 @@ def merge_repeats(
     first = order[starts]
     rank = np.argsort(first)
     kept = first[rank]
-    return Cells(i[kept], j[kept], exact_floats(mean[rank]), total[rank], squeezed(within[rank], 0.0))
+    return MergedCells(i[kept], j[kept], exact_floats(mean[rank]), total[rank], constant_if_all(within[rank], 0.0))
 
 
 def sorted_cell_order(by_row: Groups, i: IntArray, j: IntArray) -> IntArray:
-    """The cells row by row, in the order of their columns; empty where they stand so already."""
-    if by_row.in_order and rises_within(by_row.starts, read_only(j)):
+    """The order that sorts cells by row, then by column; empty if they are sorted already."""
+    if by_row.in_order and is_sorted_within(by_row.starts, read_only(j)):
         return np.empty(0, dtype=np.int32)
     return _sorted_cells(by_row, i, j)
 
 
 def _sorted_cells(by_row: Groups, i: IntArray, j: IntArray) -> IntArray:
-    """The cells sorted by row, those of one row by column, those of one cell as they come: by column, then by row."""
+    """The order that sorts cells by row, then by column, stable: a counting sort by column and one by row."""
     by_col = Groups.of(j)
     return by_row.order if by_col.in_order else Groups.of(i, by_col.order).order
 
 
 def _any_repeats(by_row: Groups, i: IntArray, j: IntArray, n: int) -> bool:
-    if by_row.in_order and rises_within(by_row.starts, read_only(j)):  # the cells of a wide table come in order
+    if by_row.in_order and is_sorted_within(by_row.starts, read_only(j)):  # as the cells of a wide table are
         return False
     if n > LONGEST_TABLE * len(j) + 1024:
         order = _sorted_cells(by_row, i, j)
         return bool(((np.diff(i[order]) == 0) & (np.diff(j[order]) == 0)).any())
-    return names_a_cell_twice(by_row.starts, read_only(by_row.take(j)), np.full(n, -1))
+    return has_repeated_cells(by_row.starts, read_only(by_row.take(j)), np.full(n, -1))

@@ -14,10 +14,11 @@ from surefill.data.observations import Observations
 Same = TypeVar("Same", bound=Observations)
 
 SOURCE = "the side table"
+"""What errors call it."""
 
 
 def with_side_table(observations: Same, axis: int, table: Any) -> Same:
-    """``observations`` with a table about its rows (axis 0) or columns, in a shape that has all labels of it."""
+    """``observations`` with a side table of rows (axis 0) or columns (1); labels only the table has are added."""
     frame = as_frame(table, SOURCE)
     name = observations.names[axis] if observations.names[axis] in frame.columns else frame.columns[0]
     labels = without_nulls(frame.get_column(name), SOURCE).to_numpy()
@@ -26,7 +27,7 @@ def with_side_table(observations: Same, axis: int, table: Any) -> Same:
 
 
 def join_features(observations: Same, axis: int, labels: Any, features: Features) -> Same:
-    """The same with the features of labelled rows (axis 0) or columns."""
+    """``observations`` with the ``features`` of the labelled rows (axis 0) or columns (1)."""
     own = (observations._row_label_index, observations._col_label_index)[axis]
     grown = own.grown(labels)
     shape, known = list(observations.shape), [observations.row_labels, observations.col_labels]

@@ -1,4 +1,4 @@
-"""Ways to hold observations out: at random, in folds, whole rows at a time, or what comes later."""
+"""Hold out observations: at random, in folds, by whole rows, or by time."""
 
 from __future__ import annotations
 
@@ -54,21 +54,21 @@ def split_folds(
 
 
 def fold_numbers(n_cells: int, n_folds: int, random_state: int) -> NDArray[Any]:
-    """A number from 0 to n_folds - 1 for each cell at random, each number for as many cells as the others."""
+    """A random fold from 0 to n_folds - 1 for each cell, folds of equal size."""
     numbers = np.arange(n_folds, dtype=np.uint8 if n_folds <= np.iinfo(np.uint8).max else np.int64)
     return np.random.default_rng(random_state).permutation(np.resize(numbers, n_cells))
 
 
-def coins(n_cells: int, chance: float, random_state: int) -> NDArray[np.bool_]:
-    """A coin for each cell, heads with this chance.
+def bernoulli_mask(n_cells: int, chance: float, random_state: int) -> NDArray[np.bool_]:
+    """True for each cell independently with probability ``chance``.
 
-    >>> coins(4, 0.5, random_state=0)
+    >>> bernoulli_mask(4, 0.5, random_state=0)
     array([False,  True,  True,  True])
     """
-    rng, heads = np.random.default_rng(random_state), np.empty(n_cells, dtype=bool)
+    rng, mask = np.random.default_rng(random_state), np.empty(n_cells, dtype=bool)
     for first in range(0, n_cells, PIECE):
-        heads[first : first + PIECE] = rng.random(min(PIECE, n_cells - first)) < chance
-    return heads
+        mask[first : first + PIECE] = rng.random(min(PIECE, n_cells - first)) < chance
+    return mask
 
 
 def split_rows(

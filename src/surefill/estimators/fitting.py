@@ -19,7 +19,8 @@ from surefill.data import BoundsSource, Observations
 from surefill.data.compact import PIECE
 from surefill.errors import InputError, invalid_parameter
 from surefill.estimators.costs import parts_of_fit
-from surefill.estimators.result import Estimates, EstimatesAt, PartialCompletion
+from surefill.estimators.estimates import Estimates, EstimatesAt
+from surefill.estimators.result import PartialCompletion
 from surefill.guarantee import (
     Calibration,
     CalibrationSplit,
@@ -43,23 +44,23 @@ from surefill.spaces.conic_model import SIZE_LIMIT
 from surefill.waiting import part, plan
 
 POPULATION = 50_000
-"""Cells that a plan is made on, and filled ones counted: a share of them is known to 0.2%."""
+"""Cells sampled to make a plan and to count filled cells: a share of them is known to 0.2%."""
 
 MOST_LIKE_OBSERVED = 1_000_000
-"""Training cells at most that stand for the calibration cells to come: a plan needs shares of them to a thousandth."""
+"""Most training cells that a plan is made on: it needs shares of them to a thousandth."""
 
 UNTESTED = 0.05
-"""Share of held-out cells below whose confidence nothing is kept: what lies there was hardly tested."""
+"""Quantile of the confidences of held-out cells below which nothing is kept: entries there were hardly tested."""
 
 BETWEEN_FITS = 0.1
-"""By how much the program's confidences may fall from one fit to another: 0.997 everywhere in the trial fit and 0.994
-everywhere in the next would otherwise leave nothing."""
+"""By how much the program's confidences may fall from one fit to the next: 0.997 everywhere in the trial fit and 0.994
+everywhere in the final one would otherwise keep nothing."""
 
 LEAST_FLOOR = 2 * ROUNDING
 """No entry of confidence 0, such as one in a row never seen, is kept, whatever the risk."""
 
 AS_MUCH = 0.02
-"""A confidence that proves more is taken if it supports at most this share of held-out cells less than another."""
+"""A confidence that proves more is preferred if it supports at most this share of held-out cells less than another."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +118,7 @@ class Fitting:
         tolerance = self.loss.default_tolerance(split.drawn) if self.tolerance is None else self.tolerance
         with self._timed("choice"), part(self.progress, "choice"):
             algorithm = chosen_for(train, self.completion, self.progress)
-        # what is promised is about cells at no date in particular, whose values do not depend on times
+        # The guarantee is about values at no particular date, so that risks are learnt without times.
         undated = train.with_times(None)
         cross_fit = CrossFit(undated, algorithm, random_state=self.random_state, progress=self.progress, loss=self.loss)
         with self._timed("trial fit"):
@@ -207,21 +208,15 @@ class Fitting:
         floor: float,
     ) -> PartialCompletion:
         """Settle the plan on the training cells, then look at the calibration cells, once."""
-        drawn, held_out, weights = split.drawn, split.calibration, split.weights
-        loss = self._bounded_loss(observations, drawn, found.completion)
-        if weights.propensity is None:
-            some = slice(None, None, max(1, len(drawn) // MOST_LIKE_OBSERVED))
-            at_train = found.at(drawn.rows[some], drawn.cols[some])
-            population = _cells_like_observed(at_train, loss, floor, len(held_out))
-        else:
-            population = self._cells_outside(split, found, loss, floor)
+        held_out, weights = split.calibration, split.weights
+        loss = self._bounded_loss(observations, split.drawn, found.completion)
         plan = SelectionPlan(
             tolerance=tolerance,
             delta=self.delta,
             floor=floor,
             n_calibration=len(held_out),
             n_observed=len(observations),
-            population=population,
+            population=self._population(split, found, loss, floor),
             loss=self.loss,
             sensitivity=self.sensitivity,
             leaves_out_calibration=weights.leaves_out_calibration,
@@ -237,10 +232,7 @@ class Fitting:
         errors = np.sqrt(held_out.squared_errors(np.clip(at_held_out.predicted, *loss.predicted_range)))
         selection = select(plan, calibration)
         return PartialCompletion(
-            completion=found.completion,
-            confidence=found.confidence,
-            risk=found.risk,
-            prior=found.prior,
+            **vars(found),
             selection=selection,
             certificate=certificate,
             guarantee=state_guarantee(
@@ -261,14 +253,17 @@ class Fitting:
         """Why nothing can be promised, whatever the calibration cells show; empty where nothing stands in the way."""
         return SEEN_BEFORE if getattr(self.completion, "may_have_seen_all", False) else ""
 
-    def _cells_outside(
-        self,
-        split: CalibrationSplit,
-        found: Estimates,
-        loss: ClippedLoss,
-        floor: float,
-    ) -> Population:
-        """Supported cells outside training, or some of them drawn evenly, in the table that chances are known of."""
+    def _population(self, split: CalibrationSplit, found: Estimates, loss: ClippedLoss, floor: float) -> Population:
+        """The supported cells that the guarantee is about, or cells that stand for them."""
+        if split.weights.propensity is not None:
+            return self._cells_outside(split, found, loss, floor)
+        drawn = split.drawn
+        some = slice(None, None, max(1, len(drawn) // MOST_LIKE_OBSERVED))
+        at_train = found.at(drawn.rows[some], drawn.cols[some])
+        return _cells_like_observed(at_train, loss, floor, len(split.calibration))
+
+    def _cells_outside(self, split: CalibrationSplit, found: Estimates, loss: ClippedLoss, floor: float) -> Population:
+        """Supported cells outside the training cells, or a uniform sample of them, where chances are known."""
         train, weights = split.train, split.weights
         shape = weights.shape or train.shape
         cells = some_cells(shape, POPULATION, self.random_state)
@@ -304,7 +299,7 @@ class Fitting:
 
 
 def _range_within(completion: Completion, cells: Observations) -> tuple[float, float]:
-    """The least and the largest prediction of the cells, within the bounds."""
+    """The smallest and the largest prediction at the cells, within the bounds."""
     lowest, highest = np.inf, -np.inf
     for first in range(0, len(cells), PIECE):
         predicted = completion.at(cells.rows[first : first + PIECE], cells.cols[first : first + PIECE])
@@ -360,7 +355,7 @@ def on_backend(algorithm: CompletionAlgorithm, backend: object) -> CompletionAlg
 def chosen_for(
     observations: Observations, algorithm: CompletionAlgorithm, progress: ProgressCallback | None
 ) -> CompletionAlgorithm:
-    """The algorithm with all chosen that it chooses by looking at data, once for all folds."""
+    """The algorithm with its data-dependent parameters chosen, once for all folds."""
     choose = getattr(algorithm, "chosen_for", None)
     chosen: CompletionAlgorithm = algorithm if choose is None else choose(observations, progress)
     return chosen
@@ -372,7 +367,7 @@ def with_dates(
     observations: Observations,
     progress: ProgressCallback | None,
 ) -> Completion:
-    """``completion`` of these observations, with values at given times too where the algorithm knows how."""
+    """``completion`` extended to values at given times, if the observations have times and the algorithm can."""
     add = getattr(algorithm, "with_dates", None)
     if add is None or observations.times is None:
         return completion

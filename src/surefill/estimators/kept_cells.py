@@ -1,8 +1,9 @@
-"""The kept cells of a grid, most others never looked at where few are kept.
+"""The kept cells of a grid, found without computing most of the others where few are kept.
 
-A cell costs the more the more is asked: the bound of its row or column nothing, its value a short product, the bound
-that follows from its value one pass (:mod:`surefill.risk.least_risk`), its variance, confidence and weight the rest.
-Rows and columns that cannot hold a kept cell cost the first alone, rows with few that may be kept the first three.
+Three tests of growing cost rule cells out (:mod:`surefill.risk.lower_bounds`): the bound of a whole row or column,
+which is free; the bound that follows from a cell's value, a short product and one pass; and its variance, confidence
+and weight, which cost the most. Rows and columns that cannot hold a kept cell stop at the first, rows with few
+candidates at the second, and their candidates are then computed one by one.
 """
 
 from __future__ import annotations
@@ -13,47 +14,47 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from surefill.arrays import Array, Indices
-from surefill.estimators.result import Answer, PartialCompletion, tiles
+from surefill.arrays import Array, Indices, tiles
+from surefill.estimators.result import Answer, PartialCompletion
 from surefill.guarantee.plan import ROUNDING
-from surefill.risk.least_risk import LeastRisk
+from surefill.risk.lower_bounds import RiskLowerBounds
 
-ALONE = 0.03
-"""Share of a row's cells that may be kept below which they are asked one by one: a cell alone takes some twenty times
-as long as one of a grid (measured)."""
+FEW_CANDIDATES = 0.03
+"""Share of candidates in a row below which they are computed one by one: that takes some twenty times as long per cell
+as by matrix products (measured)."""
 
-LOOKED_AT = 16
-"""One column in so many is looked at to learn that share."""
+COLUMN_STEP = 16
+"""That share is estimated from one column in so many."""
 
 
 @dataclass(frozen=True, eq=False)
 class KeptCells:
-    """Answers about the kept cells of grids, and about cells that are asked for in any case."""
+    """Answers about the kept cells of grids, and about other cells that are needed in any case."""
 
     result: PartialCompletion
 
     def block(self, rows: Indices, cols: Indices, also: NDArray[np.bool_]) -> Answer:
-        """As :meth:`PartialCompletion.answer_block`; numbers count only at kept cells and at those of ``also``."""
+        """As :meth:`PartialCompletion.answer_block`, but values are computed only at kept cells and where ``also``."""
         if self.result.selection.empty:
-            return _Grid.of(self.result, rows, cols).answered(also)
-        least = self._least
+            return _Grid.of(self.result, rows, cols).finished(also)
+        least = self._lower_bounds
         if least is None:
             return self.result.answer_block(rows, cols)
         lines, places = self._possible(least, rows, cols)
-        few = self._share(least, rows[lines], cols[places]) < ALONE
+        few = self._share(least, rows[lines], cols[places]) < FEW_CANDIDATES
         if len(lines) == len(rows) and len(places) == len(cols) and not few.any():
             return self.result.answer_block(rows, cols)
         grid = _Grid.of(self.result, rows, cols)
         most, rest = lines[~few], lines[few]
         for i, j in tiles(len(most), len(places)):
-            grid.ask(most[i], places[j])
+            grid.answer_part(most[i], places[j])
         for i, j in tiles(len(rest), len(places)):
-            grid.note(least, rest[i], places[j])
-        return grid.answered(also)
+            grid.mark_candidates(least, rest[i], places[j])
+        return grid.finished(also)
 
     def values(self, rows: Indices, cols: Indices) -> Array:
-        """Values on a grid, -inf where they rule out that a cell is kept."""
-        least = self._least
+        """Values on a grid, -inf where a cell cannot be kept."""
+        least = self._lower_bounds
         if least is None:
             return np.clip(self.result.completion.block(rows, cols), *self.result.predicted_range)
         lines, places = self._possible(least, rows, cols)
@@ -67,67 +68,67 @@ class KeptCells:
         return found
 
     @property
-    def _least(self) -> LeastRisk | None:
-        """Bounds of the risk; they are about seen rows and columns, and others are kept only without a floor."""
-        return self.result.least_risk if self.result.selection.floor > ROUNDING else None
+    def _lower_bounds(self) -> RiskLowerBounds | None:
+        """The bounds of the risk, which hold for observed rows and columns: without a floor others are kept too."""
+        return self.result.risk_lower_bounds if self.result.selection.floor > ROUNDING else None
 
-    def _possible(self, least: LeastRisk, rows: Indices, cols: Indices) -> tuple[Indices, Indices]:
-        """Rows and columns that may hold a kept cell: seen, and not too risky as a whole."""
+    def _possible(self, least: RiskLowerBounds, rows: Indices, cols: Indices) -> tuple[Indices, Indices]:
+        """Rows and columns that may hold a kept cell: observed, and with a bound below the limit."""
         of_rows = (least.of_rows(rows) <= least.log_limit) & self.result.prior.row_seen(rows)
         of_cols = (least.of_cols(cols) <= least.log_limit) & self.result.prior.col_seen(cols)
         return np.flatnonzero(of_rows), np.flatnonzero(of_cols)
 
-    def _share(self, least: LeastRisk, rows: Indices, cols: Indices) -> Array:
-        """About which share of each row's cells may be kept."""
-        some = cols[::LOOKED_AT]
+    def _share(self, least: RiskLowerBounds, rows: Indices, cols: Indices) -> Array:
+        """The estimated share of candidates in each row."""
+        some = cols[::COLUMN_STEP]
         if not len(some) or not len(rows):
             return np.zeros(len(rows))
         return np.asarray(least.candidates(rows, some, self.result.completion.block(rows, some)).mean(axis=1))
 
 
 class _Grid(NamedTuple):
-    """What is known so far of a grid: answers, which cells have one, and which are to be asked alone."""
+    """A grid in the making: answers, which cells are answered, and which are to be computed one by one."""
 
     result: PartialCompletion
     rows: Indices
     cols: Indices
     answer: Answer
-    asked: NDArray[np.bool_]
-    alone: NDArray[np.bool_]
+    answered: NDArray[np.bool_]
+    single: NDArray[np.bool_]
 
     @classmethod
     def of(cls, result: PartialCompletion, rows: Indices, cols: Indices) -> Self:
-        """Nothing is known, nothing is kept."""
+        """An empty one, with nothing kept."""
         shape = len(rows), len(cols)
-        keep, asked, alone = np.zeros((3, *shape), dtype=np.bool_)
+        keep, answered, single = np.zeros((3, *shape), dtype=np.bool_)
         value, confidence, risk = np.empty((3, *shape))
-        return cls(result, rows, cols, Answer(value, confidence, risk, keep), asked, alone)
+        return cls(result, rows, cols, Answer(value, confidence, risk, keep), answered, single)
 
-    def ask(self, lines: Indices, places: Indices) -> None:
-        """Answer about a part of the rows and columns, by matrix products."""
+    def answer_part(self, lines: Indices, places: Indices) -> None:
+        """Answer a part of the rows and columns by matrix products."""
         at = _part(lines, places)
-        found, self.alone[at] = self.result._on_tile(self.rows[lines], self.cols[places])
+        found, self.single[at] = self.result._on_tile(self.rows[lines], self.cols[places])
         for name, table in vars(found).items():
             getattr(self.answer, name)[at] = table
-        self.asked[at] = True
+        self.answered[at] = True
 
-    def note(self, least: LeastRisk, lines: Indices, places: Indices) -> None:
-        """Leave those of a part of the rows and columns to be asked alone that their values do not rule out."""
+    def mark_candidates(self, least: RiskLowerBounds, lines: Indices, places: Indices) -> None:
+        """Mark the candidates in a part of the rows and columns, to be computed one by one."""
         rows, cols = self.rows[lines], self.cols[places]
         found = least.candidates(rows, cols, self.result.completion.block(rows, cols))
-        self.alone[_part(lines, places)] = found
+        self.single[_part(lines, places)] = found
 
-    def answered(self, also: NDArray[np.bool_]) -> Answer:
-        """The answer, with that about single cells."""
-        line, place = np.nonzero(self.alone | (also & ~self.asked))
+    def finished(self, also: NDArray[np.bool_]) -> Answer:
+        """The answer, once the marked cells and those of ``also`` are computed one by one."""
+        line, place = np.nonzero(self.single | (also & ~self.answered))
         if len(line):
-            for name, alone in vars(self.result.answer(self.rows[line], self.cols[place])).items():
-                getattr(self.answer, name)[line, place] = alone
+            for name, computed in vars(self.result.answer(self.rows[line], self.cols[place])).items():
+                getattr(self.answer, name)[line, place] = computed
         return self.answer
 
 
 def _part(lines: Indices, places: Indices) -> tuple[Any, ...]:
-    """An index of a part of a grid; of consecutive rows and columns by slices, which is faster."""
+    """An index of a part of a grid, by slices where rows and columns are consecutive, which is faster."""
     if lines[-1] - lines[0] == len(lines) - 1 and places[-1] - places[0] == len(places) - 1:
         return slice(lines[0], lines[-1] + 1), slice(places[0], places[-1] + 1)
     return np.ix_(lines, places)

@@ -1,4 +1,4 @@
-"""A fitted completer as a long table, block by block, so that it never sits in memory whole."""
+"""A fitted completer as a long table, block by block, so that the whole is never in memory."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Entries = Literal["kept", "missing", "all"]
 Columns = dict[str, NDArray[Any]]
 
 BLOCK_CELLS = 1 << 20
-"""Cells of a block of the table that one core computes at a time: some tens of megabytes with all on the way."""
+"""Cells of a block that one core computes at a time: some tens of megabytes with all temporary arrays."""
 
 MOST_CELLS = 10**11
 """Cells beyond which listing a table is refused: it would take days and terabytes."""
@@ -74,7 +74,7 @@ def with_labels(block: Columns, seen: Observations) -> Columns:
 def iterate_cells(
     completer: PartialCompleter, entries: Entries, rows: Indices | None = None, level: float | None = None
 ) -> Iterator[tuple[Indices, Columns]]:
-    """Positions of some rows, and a block of all their cells that are listed, by positions; each cell is asked once."""
+    """Blocks of rows: the positions of the rows, and their listed cells as columns."""
     check_listing(completer, entries, rows, level)
     m, n = completer.observations_.shape
     every = np.arange(m) if rows is None else rows
@@ -87,7 +87,7 @@ def iterate_cells(
 def check_listing(
     completer: PartialCompleter, entries: Entries, rows: Indices | None = None, level: float | None = None
 ) -> None:
-    """Refuse what cannot be listed."""
+    """InputError where the table cannot be listed."""
     if entries not in ("kept", "missing", "all"):
         raise invalid_parameter("iterate_table", "entries", "'kept', 'missing' or 'all'", entries)
     if level is not None and not (is_number(level) and 0 < level < 1):
@@ -101,7 +101,7 @@ def check_listing(
 
 
 def list_rows(completer: PartialCompleter, listed: Indices, entries: Entries, level: float | None) -> Columns:
-    """The cells of some rows that are listed; ``row`` counts from the first of them, ``column`` is a position."""
+    """The listed cells of some rows; ``row`` is an index into ``listed``, ``column`` a position."""
     observations, result = completer.observations_, completer.result_
     every = np.arange(observations.shape[1])
     line, seen = observations.in_rows(listed)
@@ -146,7 +146,7 @@ def _observed(observations: Observations, listed: Indices) -> NDArray[np.bool_]:
 
 
 def _intervals(completer: PartialCompleter, listed: Indices, block: Columns, level: float) -> Columns:
-    """Columns low and high, around what is predicted where a value was observed too."""
+    """Columns low and high; where a value was observed, they are around the prediction."""
     rows, cols = listed[block["row"]], block["column"].astype(np.int64)
     value = block["value"].copy()
     at = np.flatnonzero(block["observed"])

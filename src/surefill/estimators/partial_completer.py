@@ -12,7 +12,6 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from surefill.active import STRATEGIES, Strategy
 from surefill.cluster import choose_backend
 from surefill.completion import BayesianFactorCompletion
 from surefill.data import Entries, Observations
@@ -20,22 +19,14 @@ from surefill.data.containers import from_matrix
 from surefill.data.frames import axis_labels, library_of
 from surefill.data.labels import as_text
 from surefill.data.long_as_wide import refuse_long
-from surefill.errors import InputError, invalid_parameter, is_number, is_seed
+from surefill.errors import InputError, invalid_parameter, is_number
 from surefill.estimators.atomic import atomic
-from surefill.estimators.fitting import (
-    Fitting,
-    choose_completion,
-    choose_confidence,
-    choose_risk,
-    on_backend,
-)
+from surefill.estimators.fitting import Fitting, choose_completion, choose_confidence, choose_risk, on_backend
 from surefill.estimators.matrix_api import complete_rows, fill
-from surefill.estimators.observing import training_cells
 from surefill.estimators.observing_methods import ObservingMethods
 from surefill.estimators.result import PartialCompletion
 from surefill.estimators.scorers import ErrorScorer, held_out_entries
 from surefill.estimators.seeds import check_random_state, choose_seed
-from surefill.estimators.suggestion import Cells, suggest
 from surefill.estimators.table_methods import TableMethods
 from surefill.estimators.wide_frame import compare_columns, complete_frame
 from surefill.guarantee.propensity import AIMS, Aim
@@ -52,15 +43,14 @@ class PartialCompleter(ObservingMethods, TableMethods, OneToOneFeatureMixin, Tra
 
     max |kept|  subject to  mean squared error over kept <= tolerance,
 
-    Definition 1 of the paper, with the tolerance in the data's own squared units, or another ``loss`` in place of the
-    squared error and in its units. A completion algorithm gives every
-    entry a value, a confidence algorithm says how well the observations support it, a risk algorithm how wrong it is
-    likely to be. Entries of too little confidence are left out, and so are cells too rarely observed to be promised
-    about; of the others, those of least risk are kept, as many as calibration cells, held out from all this, allow to
-    promise: with probability at least 1 - delta over which cells were observed and held out, the plain mean of the
-    squared error over the filled cells, those kept that were not observed, is at most the tolerance. It rests on cells
-    being observed independently of one another, with the chances that were modelled or given, and says how far values
-    may influence these (``result_.guarantee``).
+    Definition 1 of the paper, with the tolerance in the data's own squared units, or with another ``loss`` in its
+    units. A completion algorithm predicts every entry, a confidence algorithm says how well the observations support
+    it, and a risk algorithm how wrong it is likely to be. Entries of too little confidence, and cells that are observed
+    too rarely, are left out. Of the others those of least risk are kept, as many as the calibration cells, which
+    nothing is fitted on, allow to guarantee: with probability at least 1 - delta over which cells were observed and
+    held out, the mean squared error over the filled cells (kept and not observed, each counted once) is at most the
+    tolerance. This assumes that cells are observed independently of one another, with probabilities that are modelled
+    or given; ``result_.guarantee`` states how far values may influence these.
 
     Parameters
     ----------
@@ -118,6 +108,11 @@ class PartialCompleter(ObservingMethods, TableMethods, OneToOneFeatureMixin, Tra
     True
     >>> low, high = completer.predict_interval([0, 1], [3, 4], level=0.9)
     """
+
+    result_: PartialCompletion
+    observations_: Observations
+    asked_: NDArray[np.bool_]
+    random_state_: int
 
     def __init__(
         self,
@@ -348,81 +343,6 @@ class PartialCompleter(ObservingMethods, TableMethods, OneToOneFeatureMixin, Tra
         names: NDArray[Any] = super().get_feature_names_out(input_features)
         return names
 
-    def suggest(
-        self,
-        n: int,
-        candidates: tuple[ArrayLike, ArrayLike] | None = None,
-        strategy: Strategy = "coverage",
-        return_utilities: bool = False,
-        *,
-        rows: ArrayLike | None = None,
-    ) -> tuple[NDArray[Any], ...]:
-        """The rows and columns of n cells to ask next, chosen one after the other, each for what it adds to the others.
-
-        "coverage" lets the most cells be kept at the tolerance, "variance" lowers the sum of the posterior variances
-        most, and with it the error; "risk" takes the cells of the largest expected error, "random" any. Nothing is
-        asked and nothing changes: the same model gives the same suggestions. They do not depend on the calibration
-        entries, so that a later :meth:`refit` may be tested on the same.
-
-        Parameters
-        ----------
-        n : how many cells, or how many of each row where ``rows`` are given.
-        candidates : rows and columns of the cells that can be asked, by label as for ``predict``; all that
-            were not observed when None (a million drawn ones of larger tables). Observed ones are left out.
-        strategy : "coverage", "variance", "risk" or "random"; all but the last need completion="auto".
-        return_utilities : give a third array: how many more cells each answer lets be kept ("coverage"), by how much it
-            lowers the sum of variances ("variance") or its own expected error ("risk"), both in squared units.
-        rows : ask each of these rows n questions, for the good of these rows alone; their cells count by how often the
-            column was observed, and all alike where ``aim`` is not "observed".
-
-        Examples
-        --------
-        >>> from surefill.datasets import make_low_rank
-        >>> sim = make_low_rank((60, 50), rank=2, n_draws=1000, noise=0.1, random_state=0)
-        >>> completer = PartialCompleter(tolerance=0.02).fit(sim.observations)
-        >>> rows, cols = completer.suggest(20)
-        >>> len(rows), int((sim.observations.find(rows, cols) >= 0).sum())
-        (20, 0)
-        >>> rows, cols, utilities = completer.suggest(5, strategy="variance", rows=[7], return_utilities=True)
-        >>> rows.tolist(), bool((utilities > 0).all())
-        ([7, 7, 7, 7, 7], True)
-        """
-        result = self._fitted()
-        if not (is_seed(n) and n >= 1):
-            raise invalid_parameter("suggest", "n", "a whole number of at least 1", n)
-        if strategy not in STRATEGIES:
-            raise invalid_parameter("suggest", "strategy", f"one of {', '.join(map(repr, STRATEGIES))}", strategy)
-        askable = None if candidates is None else Cells(*self._cells(*candidates))
-        ids = None if rows is None else self.observations_.row_index(rows)
-        seen = self.observations_
-        drawn = seen.select(training_cells(result, seen) & ~self.asked_)
-        with using_jobs(self.n_jobs):
-            found = suggest(result, seen, drawn, int(n), askable, ids, strategy, self.random_state_)
-        cells = seen.row_names(found.rows), seen.col_names(found.cols)
-        return (*cells, found.utilities) if return_utilities else cells
-
-    @atomic
-    def refit(self) -> Self:
-        """Fit again on all that was observed, and promise anew: on the calibration cells of the first fit.
-
-        Cells that were asked are trained on, never calibrated on: they were chosen, and say little of the others. Rows
-        and columns that came after the first fit are learnt and kept by the same thresholds; nothing is promised of
-        them, and ``result_.guarantee`` says so. ``fit`` on all of ``observations_`` promises of all alike.
-
-        Examples
-        --------
-        >>> from surefill.datasets import make_low_rank
-        >>> sim = make_low_rank((60, 50), rank=2, n_draws=2000, noise=0.1, random_state=0)
-        >>> completer = PartialCompleter(tolerance=0.1, confidence="posterior").fit(sim.observations)
-        >>> rows, cols = completer.suggest(200)
-        >>> completer.observe(rows, cols, sim.truth_at(rows, cols)).refit().result_.guarantee.promised
-        True
-        """
-        check_is_fitted(self)
-        self._validate()
-        self.result_ = self._fit(self.observations_, self.asked_, self.result_.weights.shape)
-        return self
-
     def save(self, path: str | Path) -> None:
         """Write the fitted model to ``path``: arrays and JSON, no pickle."""
         from surefill.estimators.storage import save
@@ -430,17 +350,15 @@ class PartialCompleter(ObservingMethods, TableMethods, OneToOneFeatureMixin, Tra
         save(self, path)
 
     def _observed(self) -> Observations:
-        self._fitted()
-        observations: Observations = self.observations_
-        return observations
+        check_is_fitted(self)
+        return self.observations_
 
     def _fitted(self) -> PartialCompletion:
         check_is_fitted(self)
-        result: PartialCompletion = self.result_
-        return result
+        return self.result_
 
     def _checked_times(self, times: ArrayLike | None) -> NDArray[np.float64] | None:
-        """Times to predict at, refused where the model knows of none."""
+        """Times to predict at; InputError where the model was fitted without times."""
         if times is None:
             return None
         if self.observations_.times is None:
@@ -454,8 +372,7 @@ class PartialCompleter(ObservingMethods, TableMethods, OneToOneFeatureMixin, Tra
         return np.asarray(times, dtype=np.float64)
 
     def _cells(self, rows: ArrayLike, cols: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        check_is_fitted(self)
-        observations: Observations = self.observations_
+        observations = self._observed()
         i, j = observations.row_index(rows), observations.col_index(cols)
         if i.shape != j.shape:
             raise InputError(f"rows and cols must be of one length, a pair per entry; got {len(i)} and {len(j)}.")

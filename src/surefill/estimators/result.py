@@ -1,20 +1,21 @@
-"""The one object that fitting returns and everything else reads."""
+"""The frozen result of a fit, from which everything else is read."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from surefill.arrays import Array, IntArray
+from surefill.arrays import Array, IntArray, tiles
 from surefill.completion import BayesianFactorCompletion, Completion, extend_completion
 from surefill.completion.base import completion_words
-from surefill.confidence import Certificate, ExtendableConfidence, ExtendedConfidence, PosteriorConfidence
+from surefill.confidence import Certificate, ExtendableConfidence, ExtendedConfidence
 from surefill.data import BoundsSource, Observations
 from surefill.errors import invalid_parameter, is_number
+from surefill.estimators.estimates import Estimates, EstimatesAt
 from surefill.estimators.new_rows import matched
 from surefill.guarantee import (
     Calibration,
@@ -34,100 +35,19 @@ from surefill.notebook import card
 from surefill.plots import View, plot_calibration, plot_confidence, plot_matrix, plot_risk_coverage
 from surefill.registry import storable
 from surefill.risk import PriorRisk, Risk
-from surefill.risk.least_risk import LeastRisk
+from surefill.risk.lower_bounds import RiskLowerBounds
 from surefill.spaces.confidence_matrix import some_cells
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-TILE_ROWS, TILE_CELLS = 128, 1 << 16
-"""Rows and cells of a tile that is computed at once: half a megabyte for each array on the way, which stays in a core's
-cache, and rows enough for a matrix product to be at full speed."""
-
 HTML_SAMPLE = 50_000
 """Cells drawn for the kept share that a notebook shows: its error is below half a percent."""
 
 
-def tiles(m: int, n: int) -> list[tuple[slice, slice]]:
-    """An m x n grid in tiles, ranges of rows and of columns.
-
-    >>> tiles(200, 512)
-    [(slice(0, 128, None), slice(0, 512, None)), (slice(128, 200, None), slice(0, 512, None))]
-    """
-    width = max(1, TILE_CELLS // max(1, min(m, TILE_ROWS)))
-    return [
-        (slice(i, min(m, i + TILE_ROWS)), slice(j, min(n, j + width)))
-        for i in range(0, m, TILE_ROWS)
-        for j in range(0, n, width)
-    ]
-
-
-@dataclass(frozen=True, eq=False)
-class Estimates:
-    """A completion with its confidence and risk, asked together: one prediction per entry serves all three.
-
-    Where row or column was never seen, confidence is 0 and the risk is the ``prior``'s.
-    """
-
-    completion: Completion
-    confidence: ExtendableConfidence
-    risk: Risk
-    prior: PriorRisk
-
-    def at(self, rows: ArrayLike, cols: ArrayLike) -> EstimatesAt:
-        """Predictions, confidences and risks at the pairs (rows[t], cols[t])."""
-        i, j = np.asarray(rows), np.asarray(cols)
-        predicted, seen = self.completion.at(i, j), self.prior.seen(i, j)
-        if seen.all():
-            return self._at_seen(i, j, predicted)
-        confidence, risk = np.zeros(i.shape), self.prior.at(i, j, predicted)
-        _, confidence[seen], risk[seen] = self._at_seen(i[seen], j[seen], predicted[seen])
-        return EstimatesAt(predicted, confidence, risk)
-
-    def _at_seen(self, rows: IntArray, cols: IntArray, predicted: Array) -> EstimatesAt:
-        if self._posterior_is_of_completion:
-            confidence = self.confidence.given(rows, cols, predicted)  # type: ignore[attr-defined]
-        else:
-            confidence = self.confidence.at(rows, cols)
-        return EstimatesAt(predicted, confidence, self.risk.given(rows, cols, predicted, confidence))
-
-    def block(self, rows: IntArray, cols: IntArray) -> EstimatesAt:
-        """The same on the grid rows x cols, by matrix products where the parts allow."""
-        predicted, confidence = self.completion.block(rows, cols), self.confidence.block(rows, cols)
-        i, j = np.ix_(rows, cols)
-        risk = self.risk.given(i, j, predicted, confidence)
-        if not (self.prior.row_seen(rows).all() and self.prior.col_seen(cols).all()):
-            seen = self.prior.seen(i, j)
-            confidence, risk = np.where(seen, confidence, 0.0), np.where(seen, risk, self.prior.at(i, j, predicted))
-        return EstimatesAt(predicted, confidence, risk)
-
-    def fold_in(self, observations: Observations) -> Estimates:
-        """The same for other rows, seen at ``observations``, the completion folded in once."""
-        completion = self.completion.fold_in(observations)
-        if self._posterior_is_of_completion:
-            confidence = self.confidence.fold_in(observations, completion)  # type: ignore[call-arg]
-        else:
-            confidence = self.confidence.fold_in(observations)
-        risk = self.risk.fold_in(observations, completion, confidence)
-        return Estimates(completion, confidence, risk, self.prior.fold_in(observations))
-
-    @property
-    def _posterior_is_of_completion(self) -> bool:
-        """Whether the confidence rests on the very values that the completion gives."""
-        return isinstance(self.confidence, PosteriorConfidence) and self.confidence.completion is self.completion
-
-
-class EstimatesAt(NamedTuple):
-    """What :class:`Estimates` says of entries, an array each; predictions are not yet clipped."""
-
-    predicted: Array
-    confidence: Array
-    risk: Array
-
-
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """What is said of entries, an array each: value, confidence in [0, 1], expected loss, and whether kept.
+    """Value, confidence in [0, 1], expected loss and whether kept of entries, an array each.
 
     Examples
     --------
@@ -219,14 +139,14 @@ class PartialCompletion:
         return self.loss.predicted_range
 
     def answer(self, rows: ArrayLike, cols: ArrayLike) -> Answer:
-        """Value, confidence, risk and keep at the pairs (rows[t], cols[t]), the completion asked once per entry."""
+        """Value, confidence, risk and keep at the pairs (rows[t], cols[t]), with one prediction per entry."""
         return self._answer(self._estimates.at(rows, cols), self.weights.at(rows, cols))
 
     def answer_block(self, rows: IntArray, cols: IntArray) -> Answer:
         """The same on the grid rows x cols, each array len(rows) x len(cols).
 
-        Matrix products round otherwise than sums of one entry: entries so close to a limit that this could tell are
-        asked one by one, so that a grid keeps what :meth:`answer` keeps.
+        Matrix products round differently from sums over one entry. Entries so close to a limit that this could matter
+        are computed one by one, so that a grid keeps what :meth:`answer` keeps.
         """
         shape = len(rows), len(cols)
         value, confidence, risk = np.empty((3, *shape))
@@ -242,9 +162,9 @@ class PartialCompletion:
         return block
 
     @cached_property
-    def least_risk(self) -> LeastRisk | None:
-        """Lower bounds of the risk, by which cells that cannot be kept are told; None where none are known."""
-        return LeastRisk.of(self.risk, float(up_to_rounding(self.selection.threshold)))
+    def risk_lower_bounds(self) -> RiskLowerBounds | None:
+        """Lower bounds of the risks, by which cells that cannot be kept are skipped; None where none are known."""
+        return RiskLowerBounds.of(self.risk, float(up_to_rounding(self.selection.threshold)))
 
     def _on_tile(self, rows: IntArray, cols: IntArray) -> tuple[Answer, NDArray[np.bool_]]:
         """The answer by matrix products, and which entries are close to a limit."""
@@ -399,7 +319,7 @@ class PartialCompletion:
 
     @property
     def completed_by(self) -> str:
-        """What gave the values, with what was chosen for it, such as "Bayesian factors of rank 20"."""
+        """The completion algorithm and its chosen parameters in words, such as "Bayesian factors of rank 20"."""
         return completion_words(self.completion)
 
     @property

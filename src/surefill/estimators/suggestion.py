@@ -36,18 +36,18 @@ MARGIN_CELLS = 200_000
 """Cells drawn to find the largest risk that can be kept: the share kept is then known to a tenth of a percent."""
 
 
-class Cells(NamedTuple):
+class CandidateCells(NamedTuple):
     """The cells (rows[t], cols[t])."""
 
     rows: Indices
     cols: Indices
 
-    def at(self, which: Indices | NDArray[np.bool_]) -> Cells:
+    def at(self, which: Indices | NDArray[np.bool_]) -> CandidateCells:
         """Some of them."""
-        return Cells(self.rows[which], self.cols[which])
+        return CandidateCells(self.rows[which], self.cols[which])
 
 
-class Suggestion(NamedTuple):
+class ChosenCells(NamedTuple):
     """Cells to ask, in the order they were chosen, and what each adds to those before."""
 
     rows: Indices
@@ -60,11 +60,11 @@ def suggest(
     observations: Observations,
     drawn: Observations,
     n: int,
-    candidates: Cells | None,
+    candidates: CandidateCells | None,
     rows: Indices | None,
     strategy: Strategy,
     random_state: int,
-) -> Suggestion:
+) -> ChosenCells:
     """The n cells to ask next, or n of each of the ``rows``; calibration cells are not asked again, and else unused.
 
     ``drawn`` are the training cells that were not asked for.
@@ -78,12 +78,12 @@ def suggest(
         utility = _utility(result, cells, rows, columns, strategy, random_state)
     choose = choose_batch if rows is None else choose_per_row
     chosen, worth = choose(cells.rows, cells.cols, utility, n)
-    return Suggestion(*cells.at(chosen), np.ones(len(worth)) if strategy == "random" else worth)
+    return ChosenCells(*cells.at(chosen), np.ones(len(worth)) if strategy == "random" else worth)
 
 
 def _utility(
     result: PartialCompletion,
-    cells: Cells,
+    cells: CandidateCells,
     rows: Indices | None,
     columns: Array,
     strategy: Strategy,
@@ -134,24 +134,26 @@ class _Shuffled:
         pass
 
 
-def _candidates(observations: Observations, given: Cells | None, rows: Indices | None, random_state: int) -> Cells:
+def _candidates(
+    observations: Observations, given: CandidateCells | None, rows: Indices | None, random_state: int
+) -> CandidateCells:
     """The given cells, or all, or a million drawn; those that were observed or lie in other rows are left out."""
     n = observations.shape[1]
     if given is not None:
         keys = np.unique(given.rows * n + given.cols)
-        cells = Cells(keys // n, keys % n)
+        cells = CandidateCells(keys // n, keys % n)
         cells = cells if rows is None else cells.at(np.isin(cells.rows, rows))
     elif rows is not None:
         ids = np.unique(rows)
-        cells = Cells(np.repeat(ids, n), np.tile(np.arange(n), len(ids)))
+        cells = CandidateCells(np.repeat(ids, n), np.tile(np.arange(n), len(ids)))
     else:
         drawn = some_cells(observations.shape, MOST_CANDIDATES, random_state)
         keys = np.unique(drawn[0] * n + drawn[1])
-        cells = Cells(keys // n, keys % n)
+        cells = CandidateCells(keys // n, keys % n)
     return cells.at(observations.find(*cells) < 0)
 
 
-def _require_enough(observations: Observations, cells: Cells, n: int, rows: Indices | None) -> None:
+def _require_enough(observations: Observations, cells: CandidateCells, n: int, rows: Indices | None) -> None:
     if rows is None:
         if len(cells.rows) < n:
             raise InputError(f"{n} cells to ask were wanted; {len(cells.rows)} candidates were not observed yet.")

@@ -1,4 +1,4 @@
-"""Calibration cells, set aside before anything is learnt, and what they stand for."""
+"""Calibration cells, set aside before anything is learnt, and their weights."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from surefill.arrays import Array
 from surefill.data import COMPACT_CELLS, Observations
 from surefill.data.compact import piecewise
-from surefill.data.splits import coins, split_entries
+from surefill.data.splits import bernoulli_mask, split_entries
 from surefill.guarantee.propensity import Aim, MarginRaking, calibrate, choose_propensity
 from surefill.guarantee.target_weights import LARGEST_RATE, HeldOutRate, TargetWeights
 
@@ -20,10 +20,10 @@ CALIBRATION, LEAST_CALIBRATION, ENOUGH_CALIBRATION = 0.2, 0.1, 20_000
 that make them count half."""
 
 MOST_CALIBRATION = 500_000
-"""Cells set aside at most: the sampling error of a mean over them is 0.2%, far below what any tolerance is known to."""
+"""Most cells set aside: the sampling error of a mean over them is 0.2%, far below the precision of any tolerance."""
 
 ENOUGH_CHANCES = 1_000_000
-"""Cells whose chances settle the rate at which cells are held out: the share is then met to a thousandth."""
+"""Cells from whose propensities the rate of holding out is chosen: the share is then met to a thousandth."""
 
 ENOUGH_TO_RAKE = 5_000
 """With fewer cells in the second half the sampling error of a mean, some 3%, hides what raking would mend."""
@@ -97,7 +97,7 @@ class CalibrationSplit:
         training[observations.find(calibration.rows, calibration.cols)] = False
         train, asked = observations.select(training), asked[training]
         if len(train) >= COMPACT_CELLS and not train.by_row.in_order:
-            # Row by row, the grouped regressions of the fit need no second copy of the cells.
+            # Sorted by row, the cells need not be copied for the regressions per row.
             order = train.by_row.order
             train, asked = train.select(order), asked[order]
         return cls(train, calibration, weights, asked)
@@ -117,7 +117,7 @@ def _held_out(
     some = slice(None, None, max(1, len(first) // ENOUGH_CHANCES))
     rate = HeldOutRate.of(model.at(first.rows[some], first.cols[some]), share)
     modelled = piecewise(model.at, second.rows, second.cols)
-    heads = _coins(rate.at(modelled) / LARGEST_RATE, random_state)
+    held_out = _bernoulli(rate.at(modelled) / LARGEST_RATE, random_state)
     calibrated = calibrate(model, first, second, 1 - LARGEST_RATE, random_state)
     if len(second) >= ENOUGH_TO_RAKE:
         corrected = piecewise(calibrated.corrected, modelled, second.rows, second.cols)
@@ -125,12 +125,12 @@ def _held_out(
         calibrated = replace(calibrated, raking=MarginRaking.of(corrected, first, second, 1 - LARGEST_RATE))
     correction = calibrated if propensity is None else None
     weights = TargetWeights(aim, model, rate, correction, calibrated.misfit, observations.shape)
-    return second.select(heads), weights
+    return second.select(held_out), weights
 
 
 def _halves(observations: Observations, random_state: int) -> tuple[Observations, Observations]:
-    """Two halves by a fair coin for each cell; the shorter has at least one."""
-    second = coins(len(observations), LARGEST_RATE, random_state)
+    """Two halves by a fair coin for each cell; neither is empty."""
+    second = bernoulli_mask(len(observations), LARGEST_RATE, random_state)
     if second.all() or not second.any():
         tossed = np.random.default_rng(random_state).random(len(observations))
         second[np.argmin(tossed)] = True
@@ -138,10 +138,10 @@ def _halves(observations: Observations, random_state: int) -> tuple[Observations
     return observations.select(~second), observations.select(second)
 
 
-def _coins(chances: Array, random_state: int) -> NDArray[np.bool_]:
-    """A coin for each, heads with these chances; at least one falls so."""
+def _bernoulli(chances: Array, random_state: int) -> NDArray[np.bool_]:
+    """True independently with these probabilities; at least one is."""
     tossed = np.random.default_rng([random_state, 1]).random(len(chances)) / chances
-    heads = np.asarray(tossed < 1)
-    if not heads.any():
-        heads[np.argmin(tossed)] = True
-    return heads
+    mask = np.asarray(tossed < 1)
+    if not mask.any():
+        mask[np.argmin(tossed)] = True
+    return mask

@@ -1,4 +1,4 @@
-"""Everything about the choice of a kept set that is settled before calibration cells are looked at."""
+"""Everything about the choice of the kept set that is fixed before the calibration cells are used."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ MEAN_SIZE = float(np.sqrt(2 / np.pi))
 
 
 SAME_RISK, SAME_CONFIDENCE = 1e-11, 4e-6
-"""How far two ways to compute one cell can be apart, as a share of a risk or an exposure (double precision), and in a
-confidence (sums in single precision): below what the limits are raised by, so that what equals a limit is not close."""
+"""Largest difference between two ways to compute one cell: relative for risk and exposure (double precision), absolute
+for confidence (sums in single precision). Both are below the slack of the limits, so that a tie is not "close"."""
 
 
 def within(
@@ -66,7 +66,7 @@ def within(
 
 
 def limits(threshold: float, floor: float, most: float) -> tuple[Array, Array]:
-    """The limits of :func:`within` on risk, confidence and exposure as they are compared, and how close is close."""
+    """The limits of :func:`within` on risk, confidence and exposure, and the margins within which a cell is close."""
     at = np.array([up_to_rounding(threshold), floor - ROUNDING, up_to_rounding(most)])
     near = np.array([SAME_RISK, SAME_CONFIDENCE, SAME_RISK])
     return at, np.where(np.isfinite(at), near, 0.0)

@@ -112,8 +112,8 @@ class Selection:
     def keeps_on_grid(
         self, risk: Array, confidence: Array, weight: Array, largest_loss: Array
     ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """The same on a grid, from weights and largest losses; and which cells are so close to a limit that another
-        order of the same sums might tell otherwise."""
+        """The same on a grid, from weights and largest losses, and which cells are so close to a limit that rounding
+        could decide."""
         keep, close = np.empty((2, *risk.shape), dtype=np.bool_)
         at, near = limits(self.threshold, self.floor, self.most_exposure)
         keep_on_grid(risk, confidence, weight, largest_loss, self.tolerance, at, near, keep, close)

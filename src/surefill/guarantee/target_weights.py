@@ -109,7 +109,7 @@ class TargetWeights:
         return np.asarray((1 - (1 - q) * p) / (q * p))
 
     def _on_grid(self, i: IntArray, j: IntArray) -> Array:
-        """The same on a grid, of chances that are known by their log odds."""
+        """The same on a grid, from log odds."""
         assert self.rate is not None
         (m, n), corrected = (i.size, j.size), self.calibrated
         shifted = corrected is not None and bool(corrected.shifts.any())
@@ -125,7 +125,7 @@ class TargetWeights:
 
     @property
     def _has_log_odds(self) -> bool:
-        """Whether chances are known by their log odds, and shifts of these are a function of them."""
+        """Whether the model gives log odds and the correction is a function of them."""
         rising = self.calibrated is None or bool((np.diff(self.calibrated.knots) > 0).all())
         return rising and hasattr(self.propensity, "logit_at")
 

@@ -28,10 +28,9 @@ def compiled_sums(function: Function) -> Function:
 
 
 def compiled_terms(function: Function) -> Function:
-    """As :func:`compiled`, for loops whose turns are to run several at a time (SIMD).
+    """As :func:`compiled`, for loops whose iterations can run several at a time (SIMD).
 
-    Products may be rounded once with the sum they enter (fused multiply-add), and a division by 0 is not looked for:
-    it gives what NumPy gives.
+    Products may be fused with sums (fused multiply-add), and a division by 0 gives what NumPy gives.
     """
     return _compiled(function, fastmath={"contract", "nsz"}, error_model="numpy")
 

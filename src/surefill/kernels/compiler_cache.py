@@ -1,8 +1,8 @@
-"""Where compiled code is kept between runs, also for who has no home and may write neither there nor to the program.
+"""Where compiled code is cached for accounts that can write neither to the program's folder nor to a home.
 
-Numba keeps it beside the program or in the user's cache folder. In a container's unprivileged account neither may be
-writable; then a folder of the user's own is made where temporary files go. Numba unpickles what it finds there, so the
-folder must belong to the user and be closed to everybody else; where no such folder can be had, nothing is kept.
+Numba caches it beside the program or in the user's cache folder. In a container's unprivileged account neither may be
+writable; then a private folder is made among the temporary files. Numba unpickles what it finds in the cache, so that
+the folder must belong to the user and be closed to everybody else; without such a folder nothing is cached.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ import numba
 
 
 class CompilerCache:
-    """The folder that is used in place of numba's own, once that was found missing.
+    """The cache folder that replaces numba's own where numba found none.
 
     Attributes
     ----------
-    sentence : what to tell the user about it; None where numba found a place, or the folder was made by an earlier run.
+    sentence : what to tell the user; None where numba found a folder, or an earlier run made this one.
     """
 
     def __init__(self) -> None:
@@ -28,7 +28,7 @@ class CompilerCache:
         self._usable: bool | None = None
 
     def usable(self) -> bool:
-        """Whether there is a folder after all; it is made, and numba told of it, when this is first asked."""
+        """Whether there is such a folder; the first call makes it and sets it in numba's configuration."""
         if self._usable is None:
             self._usable = self._arrange()
         return self._usable
@@ -51,11 +51,11 @@ class CompilerCache:
 
 
 def _make_private(folder: Path) -> bool:
-    """Make the folder if it is not there; OSError where it is not ours alone."""
+    """Make the folder if it does not exist, and say whether; OSError if others can access it."""
     try:
         folder.mkdir(mode=0o700)
         made = True
-    except FileExistsError:  # made by an earlier run, or by somebody else: whose it is, is looked at next
+    except FileExistsError:  # by an earlier run or by somebody else: checked next
         made = False
     found = folder.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
@@ -64,4 +64,4 @@ def _make_private(folder: Path) -> bool:
 
 
 CACHE = CompilerCache()
-"""That of this process."""
+"""The one of this process."""

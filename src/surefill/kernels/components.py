@@ -1,4 +1,4 @@
-"""Connected components of a bipartite graph, by joining trees edge by edge."""
+"""Connected components of a bipartite graph by union-find."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ from surefill.kernels.compile import compiled
 
 @compiled
 def component_labels(rows: IntArray, cols: IntArray, m: int, n: int) -> NDArray[np.int64]:
-    """The component of each of m rows and then n columns that the edges (rows[t], cols[t]) tie, from 0 as they come.
+    """The component of each of m rows, then n columns, in the graph of edges (rows[t], cols[t]), numbered from 0.
 
-    Every node points to one of its component that comes no later; paths are halved as they are walked (union-find,
-    Tarjan 1975). Memory per node only.
+    Every node points to a node of its component with no larger index; paths are halved on the way (Tarjan 1975).
     """
     parent = np.arange(m + n)
     for t in range(len(rows)):
@@ -34,7 +33,7 @@ def component_labels(rows: IntArray, cols: IntArray, m: int, n: int) -> NDArray[
             parent[node] = count
             count += 1
         else:
-            parent[node] = parent[parent[node]]  # it comes earlier, and has its number already
+            parent[node] = parent[parent[node]]  # its root has a smaller index, and its number already
     return parent
 
 

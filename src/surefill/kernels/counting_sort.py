@@ -1,4 +1,4 @@
-"""Counting sort: entries in the order of their small whole keys, in two passes and without comparing any."""
+"""Counting sort of entries by small integer keys, and searches in the groups that it makes."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from surefill.kernels.compile import compiled
 
 @compiled
 def count_keys(keys: IntArray, lowest: int, starts: NDArray[np.int64]) -> bool:
-    """Add how often lowest + g occurs among the keys to ``starts[g + 1]``; whether the keys never fall."""
-    rising = True
+    """Add the number of keys lowest + g to ``starts[g + 1]``, and return whether the keys are sorted."""
+    is_sorted = True
     before = lowest
     for t in range(len(keys)):
         key = keys[t]
-        rising = rising and key >= before
+        is_sorted = is_sorted and key >= before
         before = key
         starts[key - lowest + 1] += 1
-    return rising
+    return is_sorted
 
 
 def count_keys_reference(keys: IntArray, lowest: int, starts: NDArray[np.int64]) -> bool:
@@ -32,10 +32,10 @@ def count_keys_reference(keys: IntArray, lowest: int, starts: NDArray[np.int64])
 
 @compiled
 def place_keys(keys: IntArray, lowest: int, places: NDArray[np.int64], entries: IntArray, order: IntArray) -> None:
-    """Write the entries in the order of their keys into ``order``, entries of one key in the order they have.
+    """Write the entries, sorted by key and otherwise in their order, into ``order``.
 
-    ``places[g]`` says where the next entry with key lowest + g goes, and is moved on; the keys are those of
-    ``entries``, or of all entries where that is empty.
+    ``places[g]`` is where the next entry with key lowest + g goes, and is incremented. ``entries`` are the ones to
+    sort; all where it is empty.
     """
     several = len(entries) > 0
     for t in range(len(order)):
@@ -56,7 +56,7 @@ def place_keys_reference(
 
 @compiled
 def gather(values: NDArray[Any], order: IntArray, taken: NDArray[Any]) -> None:
-    """``taken[t] = values[order[t]]``, without the 64-bit copy that numpy makes of a 32-bit order."""
+    """``taken[t] = values[order[t]]``, without the 64-bit copy that NumPy makes of a 32-bit order."""
     for t in range(len(order)):
         taken[t] = values[order[t]]
 
@@ -67,8 +67,8 @@ def gather_reference(values: NDArray[Any], order: IntArray, taken: NDArray[Any])
 
 
 @compiled
-def rises_within(starts: NDArray[np.int64], others: IntArray) -> bool:
-    """Whether the other indices rise from entry to entry of each group."""
+def is_sorted_within(starts: NDArray[np.int64], others: IntArray) -> bool:
+    """Whether the other indices are strictly increasing within each group."""
     for g in range(len(starts) - 1):
         for t in range(starts[g] + 1, starts[g + 1]):
             if others[t] <= others[t - 1]:
@@ -76,14 +76,14 @@ def rises_within(starts: NDArray[np.int64], others: IntArray) -> bool:
     return True
 
 
-def rises_within_reference(starts: NDArray[np.int64], others: IntArray) -> bool:
-    """The readable twin of :func:`rises_within`."""
+def is_sorted_within_reference(starts: NDArray[np.int64], others: IntArray) -> bool:
+    """The readable twin of :func:`is_sorted_within`."""
     return all((np.diff(group) > 0).all() for group in np.split(others, starts[1:-1]))
 
 
 @compiled
-def names_a_cell_twice(starts: NDArray[np.int64], others: IntArray, last: NDArray[np.int64]) -> bool:
-    """Whether some group holds the same other index twice; ``last`` has room for each of those and starts at -1."""
+def has_repeated_cells(starts: NDArray[np.int64], others: IntArray, last: NDArray[np.int64]) -> bool:
+    """Whether a group holds the same other index twice; ``last``, one item per index, starts at -1."""
     for g in range(len(starts) - 1):
         for t in range(starts[g], starts[g + 1]):
             if last[others[t]] == g:
@@ -92,8 +92,8 @@ def names_a_cell_twice(starts: NDArray[np.int64], others: IntArray, last: NDArra
     return False
 
 
-def names_a_cell_twice_reference(starts: NDArray[np.int64], others: IntArray, last: NDArray[np.int64]) -> bool:
-    """The readable twin of :func:`names_a_cell_twice`."""
+def has_repeated_cells_reference(starts: NDArray[np.int64], others: IntArray, last: NDArray[np.int64]) -> bool:
+    """The readable twin of :func:`has_repeated_cells`."""
     groups = np.split(others, starts[1:-1])
     return any(len(np.unique(group)) < len(group) for group in groups)
 
@@ -107,9 +107,9 @@ def find_in_groups(
     wanted: IntArray,
     found: NDArray[np.int64],
 ) -> None:
-    """For each t the entry among first_t, ..., last_t - 1 that has the other index ``wanted[t]``, or -1, by halving.
+    """The entry among first_t, ..., last_t - 1 that has the other index ``wanted[t]``, or -1, by binary search.
 
-    Entries stand in the order of their other index: entry ``order[s]`` at place s, or entry s where ``order`` is empty.
+    Entries are sorted by their other index: entry ``order[s]`` is at place s, or entry s where ``order`` is empty.
     """
     ordered = len(order) == 0
     for t in range(len(wanted)):

@@ -29,6 +29,7 @@ MOST_TENS = 22
 """The largest power of ten that is a double exactly: 5^22 < 2^53."""
 
 POWERS_OF_TEN = np.array([float(f"1e{k}") for k in range(MOST_TENS + 1)])
+"""The powers that doubles hold exactly."""
 
 SPLITTER = 2.0**27 + 1
 """Dekker's constant: the product with it cuts a double of 53 bits into two of at most 26."""

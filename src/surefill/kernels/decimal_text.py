@@ -1,8 +1,8 @@
-"""Numbers as decimal text, many at a time: the lines of a table without an object for each cell.
+"""Numbers as decimal text, many at a time, without a Python object for each.
 
-A column of text is a table of bytes, a line for each cell, and how many of them count. Numbers of which it is not
-certain that their text is the one Python writes (those close to half a unit of the last digit, very small or large
-ones) have length -1, and are left to Python: the readable twin is its own formatting.
+A column of text is a table of bytes with a row for each number, and the lengths of these rows. Numbers whose text might
+differ from the one that Python writes (those close to half a unit of the last digit, very small or large ones) get
+length -1 and are left to Python, whose own formatting is the readable twin.
 """
 
 from __future__ import annotations
@@ -22,28 +22,28 @@ WIDTH = 24
 """Bytes of the longest number: a sign, 17 digits, a point and an exponent of five bytes."""
 
 ZERO, POINT, MINUS, LINE_END = 48, 46, 45, 10
-"""The bytes of 0, ., - and of the end of a line."""
+"""The bytes of "0", ".", "-" and the line feed."""
 
 LEAST, MOST = 1e-4, 1e15
 """Smaller numbers and larger ones are written with an exponent, which is left to Python."""
 
 LEAST_DIGITS = 4
-"""LEAST is ten to minus this."""
+"""LEAST is 10^-4."""
 
 WHOLE_POWERS = 10 ** np.arange(19, dtype=np.int64)
 POWERS = WHOLE_POWERS.astype(np.float64)
-"""Powers of ten, exact in both."""
+"""Powers of ten up to 10^18, exact in 64-bit integers and in doubles."""
 
 SIGNIFICANT = 6
-"""Digits of %.6g."""
+"""Significant digits of %.6g."""
 
 CERTAIN = 1e-6
-"""How far from half a unit of its last digit a number must be: a product of two doubles is off by less."""
+"""Least distance from half a unit of the last digit: a product of two doubles has a smaller error."""
 
 
 @compiled
 def _write_integer(value: int, n_digits: int, text: Text, at: int) -> int:
-    """Write ``value`` with at least ``n_digits`` digits from position ``at`` on; the position after it."""
+    """Write ``value`` with at least ``n_digits`` digits at position ``at``, and return the position after it."""
     end = at + n_digits
     while value >= WHOLE_POWERS[end - at]:
         end += 1
@@ -55,7 +55,7 @@ def _write_integer(value: int, n_digits: int, text: Text, at: int) -> int:
 
 @compiled
 def _write_decimal(negative: bool, code: int, digits: int, text: Text) -> int:
-    """Write code / 10^digits without zeros at its end; how many bytes it has."""
+    """Write code / 10^digits without trailing zeros, and return its number of bytes."""
     while digits > 0 and code % 10 == 0:
         code //= 10
         digits -= 1
@@ -77,7 +77,7 @@ def _is_minus_zero(number: float) -> bool:
 
 @compiled
 def format_exactly(numbers: Array, digits: int, text: Text, lengths: Lengths) -> None:
-    """The shortest decimals that read back as the numbers, of those that have at most ``digits`` after the point."""
+    """The shortest decimals that read back as the numbers, where at most ``digits`` after the point suffice."""
     unit = POWERS[digits]
     for t in range(len(numbers)):
         size = abs(numbers[t])
@@ -92,7 +92,7 @@ def format_exactly(numbers: Array, digits: int, text: Text, lengths: Lengths) ->
 
 @compiled
 def format_to_six(numbers: Array, text: Text, lengths: Lengths) -> None:
-    """What %.6g writes."""
+    """The text of %.6g."""
     for t in range(len(numbers)):
         size = abs(numbers[t])
         if size != size:
@@ -118,7 +118,7 @@ def format_to_six(numbers: Array, text: Text, lengths: Lengths) -> None:
 def merge_columns(
     text: Text, starts: NDArray[np.int64], lengths: Lengths, cells: NDArray[np.int64], delimiter: int, out: Text
 ) -> None:
-    """Write all lines: ``lengths[g]`` bytes of ``text`` from ``starts[g]`` on for each g of a column of ``cells``."""
+    """Write line t as the fields cells[:, t], field g being ``lengths[g]`` bytes of ``text`` from ``starts[g]`` on."""
     at = 0
     for t in range(cells.shape[1]):
         for c in range(cells.shape[0]):

@@ -1,16 +1,18 @@
 """A sum of K Ornstein-Uhlenbeck processes in each group, given noisy readings of it: filter forwards, smooth backwards.
 
-In each group e(t) = sum_k u_k(t), the u_k independent and stationary with covariance v exp(-|s - t| / tau_k). Of
-readings r_n = e(t_n) + N(0, 1 / w_n) in order of time, w_n = 0 where nothing was read, the kernel gives
+In each group e(t) = sum_k u_k(t), the u_k independent and stationary with covariance v exp(-|s - t| / tau_k). From
+readings r_n = e(t_n) + N(0, 1 / w_n) in order of time, with w_n = 0 at times without a reading, the kernel computes
 
     mean_n = E e(t_n) and variance_n = Var e(t_n) given all readings of the group,  and  log p(r) of the group,
 
-by the Kalman filter and the smoother of Bryson and Frazier, which needs no inverse: with h = P 1 of the predicted
-covariance P, S = 1' h + 1 / w and gain h / S, what later readings add to a state goes back as a vector and a matrix,
-changed by each reading in one direction only. Cost: a few K^2 multiply-adds for each reading.
+by the Kalman filter, h = P 1 of the predicted covariance P, S = 1' h + 1 / w, gain h / S, and the modified
+Bryson-Frazier smoother, which inverts no matrix: it carries the information of later readings backwards as a vector a
+and a matrix A. Cost: a few K^2 multiply-adds per reading.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +21,24 @@ from surefill.arrays import Array
 from surefill.kernels.compile import compiled
 
 LOG_TWO_PI = float(np.log(2 * np.pi))
+"""log(2 pi), of the normal density."""
+
+
+class Readings(NamedTuple):
+    """t_n, r_n and w_n of the readings of all groups; those of group g are starts[g] <= n < starts[g + 1]."""
+
+    starts: NDArray[np.int64]
+    times: Array
+    reading: Array
+    precision: Array
+
+
+class Smoothed(NamedTuple):
+    """mean_n and variance_n at each time, and log p(r) of each group, to be written."""
+
+    mean: Array
+    variance: Array
+    log_density: Array
 
 
 @compiled
@@ -80,19 +100,11 @@ def _filter(
 
 @compiled
 def smooth_groups(
-    first: int,
-    last: int,
-    starts: NDArray[np.int64],
-    times: Array,
-    reading: Array,
-    precision: Array,
-    scales: Array,
-    amplitude: float,
-    mean: Array,
-    variance: Array,
-    log_density: Array,
+    first: int, last: int, readings: Readings, scales: Array, amplitude: float, smoothed: Smoothed
 ) -> None:
-    """Write ``mean``, ``variance`` and ``log_density`` for the groups first <= g < last."""
+    """Write ``smoothed`` for the groups first <= g < last; ``scales`` are the tau_k, ``amplitude`` is v."""
+    starts, times, reading, precision = readings
+    mean, variance, log_density = smoothed
     K, longest = len(scales), 0
     for g in range(first, last):
         longest = max(longest, starts[g + 1] - starts[g])
@@ -130,27 +142,16 @@ def smooth_groups(
 
 
 def smooth_groups_reference(
-    first: int,
-    last: int,
-    starts: NDArray[np.int64],
-    times: Array,
-    reading: Array,
-    precision: Array,
-    scales: Array,
-    amplitude: float,
-    mean: Array,
-    variance: Array,
-    log_density: Array,
+    first: int, last: int, readings: Readings, scales: Array, amplitude: float, smoothed: Smoothed
 ) -> None:
     """The readable twin of :func:`smooth_groups`: the joint normal distribution of each group's readings."""
     for g in range(first, last):
-        n = slice(starts[g], starts[g + 1])
-        gaps = np.abs(times[n, None] - times[n])
-        prior = amplitude * np.exp(-gaps[:, :, None] / scales).sum(axis=2)
-        read = precision[n] > 0
-        S = prior[np.ix_(read, read)] + np.diag(1 / precision[n][read])
-        gain = np.linalg.solve(S, prior[read]).T
-        mean[n] = gain @ reading[n][read]
-        variance[n] = np.diag(prior - gain @ prior[read])
-        r, log_det = reading[n][read], np.linalg.slogdet(S)[1]
-        log_density[g] = -0.5 * (len(r) * LOG_TWO_PI + log_det + r @ np.linalg.solve(S, r))
+        n = slice(readings.starts[g], readings.starts[g + 1])
+        times, w = readings.times[n], readings.precision[n]
+        prior = amplitude * np.exp(-np.abs(times[:, None] - times)[:, :, None] / scales).sum(axis=2)
+        read = w > 0
+        r, S = readings.reading[n][read], prior[np.ix_(read, read)] + np.diag(1 / w[read])
+        gain, log_det = np.linalg.solve(S, prior[read]).T, np.linalg.slogdet(S)[1]
+        smoothed.mean[n] = gain @ r
+        smoothed.variance[n] = np.diag(prior - gain @ prior[read])
+        smoothed.log_density[g] = -0.5 * (len(r) * LOG_TWO_PI + log_det + r @ np.linalg.solve(S, r))

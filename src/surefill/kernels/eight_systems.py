@@ -1,7 +1,7 @@
-"""Eight small positive definite systems at once, one in each lane of the registers.
+"""Solve eight small positive definite systems at once, one in each lane of the registers.
 
-A system alone is too small to be vectorised: with 21 unknowns eight of them take a quarter of the time that one after
-the other would.
+A single system is too small to be vectorised: with 21 unknowns, eight at once take a quarter of the time of eight in
+turn.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from surefill.kernels.registers import LANES, inverse_root, load, multiply, stor
 
 @compiled
 def solve_systems(A: Array, x: Array) -> None:
-    """Write A^-1 b of each lane into ``x``; ``A`` is used up.
+    """Write A^-1 b of each lane into ``x``; ``A`` is overwritten.
 
-    ``A[a, d]``, a >= d, has the eight values of the lower triangles, its last line ``A[k]`` the right-hand sides b:
-    after the Cholesky factorisation A = L L' of what is above it, that line is L^-1 b. k^3 / 6 multiply-adds each.
+    ``A[a, d]``, a >= d, holds the eight values of the lower triangles, the last row ``A[k]`` the right-hand sides b.
+    The Cholesky factorisation A = L L' turns that row into L^-1 b. k^3 / 6 multiply-adds each.
     """
     k = x.shape[0]
     L, y = A.reshape(-1), x.reshape(-1)
@@ -29,7 +29,7 @@ def solve_systems(A: Array, x: Array) -> None:
             rest = load(L, line + d * LANES)
             for e in range(0, d * LANES, LANES):
                 rest = subtract_product(rest, load(L, line + e), load(L, pivot + e))
-            # The diagonal holds inverses, so that no division is left.
+            # The diagonal holds inverses, which saves the divisions.
             scaled = inverse_root(rest) if a == d else multiply(rest, load(L, pivot + d * LANES))
             store(L, line + d * LANES, scaled)
     for a in range(k - 1, -1, -1):

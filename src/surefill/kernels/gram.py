@@ -1,4 +1,4 @@
-"""Sums of outer products of many short vectors, the heart of least squares, by tiles that stay in registers."""
+"""Sums of outer products of many short vectors (Gram matrices), in tiles that stay in registers."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from surefill.kernels.compile import compiled
 from surefill.kernels.registers import LANES, fill, load, multiply_add, store, zeros
 
 CHUNK = 128
-"""Vectors that are summed at once, in their own precision: with 48 numbers each they are 24 KB in float32, within the
-first cache. Sums of chunks are added in double precision, so that rounding does not grow with their number."""
+"""Vectors summed at once, in their own precision: with 48 numbers each they take 24 KB in float32, within the first
+cache. Sums of chunks are added in double precision, so that rounding does not grow with the number of vectors."""
 
 
 def whole_lanes(k: int) -> int:
-    """k rounded up to whole vectors of registers.
+    """k rounded up to a multiple of the register's lanes.
 
     >>> whole_lanes(21)
     24

@@ -1,4 +1,4 @@
-"""Which cells of a grid are kept, {risk <= threshold, C >= floor, w (L - tolerance) <= most}, and which are close."""
+"""Which cells of a grid are kept, {risk <= threshold, C >= floor, w (L - tolerance) <= most}, and which nearly so."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ def keep_on_grid(
     keep: NDArray[np.bool_],
     close: NDArray[np.bool_],
 ) -> None:
-    """Write who is kept, and who is within ``margins`` of a limit; limits on risk, confidence and exposure in turn.
+    """Write which cells are kept, and which are within a margin of a limit.
 
-    The first and the last margin are shares of their limits.
+    ``limits`` and ``margins`` are those of risk, confidence and exposure; the first and the last margin are relative.
     """
     most_risk, floor, most = limits[0], limits[1], limits[2]
     near_risk, near_floor, near_most = abs(limits[0]) * margins[0], margins[1], abs(limits[2]) * margins[2]
     for i in range(len(risk)):
         r, c, w, loss = risk[i], confidence[i], weight[i], largest_loss[i]
-        kept, doubtful = keep[i], close[i]
+        kept, near = keep[i], close[i]
         for j in range(len(r)):
             exposure = w[j] * max(loss[j] - tolerance, 0.0)
             kept[j] = (r[j] <= most_risk) & (c[j] >= floor) & (exposure <= most)
-            doubtful[j] = (
+            near[j] = (
                 (abs(r[j] - most_risk) < near_risk)
                 | (abs(c[j] - floor) < near_floor)
                 | (abs(exposure - most) < near_most)

@@ -1,4 +1,4 @@
-"""The wanted cells of a grid as columns of a table, row by row."""
+"""The chosen cells of a grid as the columns of a table, row by row."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Columns = tuple[Any, ...]
 
 @compiled
 def list_cells(wanted: NDArray[np.bool_], grids: Grids, lines: NDArray[np.int32], columns: Columns) -> None:
-    """Write line and place of each wanted cell to ``lines``, two rows, and what the grids hold there to ``columns``."""
+    """Write row and column of each wanted cell to ``lines`` (2 x count), its entries in the grids to ``columns``."""
     a, b, c, d, e = grids
     p, q, r, s, t = columns
     k = 0

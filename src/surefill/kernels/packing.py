@@ -1,4 +1,4 @@
-"""Quadratic forms of all pairs of rows and columns by one matrix product: symmetric matrices and squares as lines.
+"""Symmetric matrices and outer products as vectors, so that one matrix product gives the quadratic forms of all pairs.
 
     f_j' S_i f_j + g_i' T_j g_i = (upper(S_i), squares(g_i)) . (squares(f_j), upper(T_j)),
 
@@ -17,7 +17,7 @@ from surefill.kernels.compile import compiled_terms
 def pack_forms(
     matrices: Floats, which: IntArray, vectors: Floats, scale: float, upper: Floats, squares: Floats
 ) -> None:
-    """Write scale upper(S_g) of each group g = which[t], and scale squares(v_t), to line t of each table."""
+    """Write scale upper(S_g), g = which[t], and scale squares(v_t) to row t of the two tables."""
     for t in range(len(which)):
         S, v, k = matrices[which[t]], vectors[t], 0
         for a in range(len(v)):

@@ -1,9 +1,9 @@
-"""Eight numbers at a time, in the processor's registers: for kernels that the compiler does not vectorise by itself.
+"""Vectors of eight numbers in the processor's registers, for loops that the compiler does not vectorise by itself.
 
-Inside compiled kernels, of float32 or float64 alike: ``load(array, i)`` takes array[i : i + 8] of a one-dimensional
-contiguous array, ``store(array, i, v)`` puts it back, ``fill(array, i)`` is eight times array[i] and ``zeros(array)``
-eight zeros; ``add``, ``multiply``, ``multiply_add(v, w, total)`` = v w + total, ``subtract_product(total, v, w)`` =
-total - v w and ``inverse_root(v)`` = 1 / sqrt(v) work on all eight. Positions are not checked.
+For use inside compiled kernels, with float32 or float64: ``load(array, i)`` reads array[i : i + 8] of a one-dimensional
+contiguous array, ``store(array, i, v)`` writes it, ``fill(array, i)`` is array[i] eight times and ``zeros(array)`` is
+eight zeros. ``add``, ``multiply``, ``multiply_add(v, w, total)`` = v w + total, ``subtract_product(total, v, w)`` =
+total - v w and ``inverse_root(v)`` = 1 / sqrt(v) act on all eight. Indices are not checked.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from numba.extending import intrinsic as numba_intrinsic
 from numba.extending import register_model
 
 LANES = 8
-"""Numbers of a vector: a register of float32 with AVX2, of float64 with AVX-512; elsewhere two or four of them."""
+"""Numbers in a vector: one register of float32 with AVX2 or of float64 with AVX-512, elsewhere two or four."""
 
 FLAGS = ("contract",)
 """Products and sums may be fused."""
@@ -41,12 +41,12 @@ class _VectorModel(models.PrimitiveModel):
 
 
 def intrinsic(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function for kernels whose machine code ``function`` generates."""
+    """A function for use in kernels, whose machine code ``function`` generates."""
     return numba_intrinsic(function)
 
 
 def _place(context: Any, builder: Any, signature: Any, args: Any) -> tuple[Any, int]:
-    """The address of array[i] as that of a vector, and the alignment it surely has."""
+    """The address of array[i] as that of a vector, and its guaranteed alignment."""
     of = signature.args[0]
     array = context.make_array(of)(context, builder, args[0])
     kind = ir.VectorType(context.get_data_type(of.dtype), LANES).as_pointer()
@@ -78,7 +78,7 @@ def store(_typing: Any, array: Any, index: Any, vector: Any) -> Any:
 
 @intrinsic
 def zeros(_typing: Any, array: Any) -> Any:
-    """Eight zeros of the array's kind."""
+    """Eight zeros of the array's type."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return ir.Constant(context.get_value_type(signature.return_type), None)
@@ -88,7 +88,7 @@ def zeros(_typing: Any, array: Any) -> Any:
 
 @intrinsic
 def fill(_typing: Any, array: Any, index: Any) -> Any:
-    """Eight times array[index]."""
+    """array[index], eight times."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         array = context.make_array(signature.args[0])(context, builder, args[0])

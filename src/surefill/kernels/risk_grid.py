@@ -1,4 +1,4 @@
-"""The risk on a grid of rows and columns, one pass over each line of it while that is in cache.
+"""The risk at every cell of a grid of rows and columns, in passes over one row at a time while it is in cache.
 
     risk_ij = exp(slope log v_ij + curve(M_ij) + log a_i + clip(d_i (M_ij - c_i)) + log b_j + clip(e_j (M_ij - f_j))
                   + max(0, 1 - C_ij / floor) log k),     clipped to [-1, 1]
@@ -10,6 +10,8 @@ The curve is linear between its knots t and flat beyond, a sum of ramps:
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from surefill.arrays import Array
@@ -17,9 +19,31 @@ from surefill.kernels.compile import compiled_terms
 from surefill.kernels.exponential import exponential
 
 
+class Curve(NamedTuple):
+    """Knots t_k and heights h_k."""
+
+    knots: Array
+    heights: Array
+
+
+class LineFactors(NamedTuple):
+    """(log a, d, c) of the rows and (log b, e, f) of the columns, three lines each, and the limit of the clipping."""
+
+    rows: Array
+    cols: Array
+    largest: float
+
+
+class Unsupported(NamedTuple):
+    """log k and the floor of the confidence."""
+
+    log_factor: float
+    floor: float
+
+
 @compiled_terms
 def add_ramps(x: Array, knots: Array, slopes: Array, out: Array) -> None:
-    """out += curve(x) - h_0 for one line."""
+    """out += curve(x) - h_0."""
     for k in range(len(slopes)):
         low, high, slope = knots[k], knots[k + 1], slopes[k]
         for t in range(len(x)):
@@ -32,15 +56,12 @@ def risks_on_grid(
     predicted: Array,
     confidence: Array,
     slope: float,
-    knots: Array,
-    heights: Array,
-    rows: Array,
-    cols: Array,
-    largest: float,
-    log_unsupported: float,
-    floor: float,
+    curve: Curve,
+    factors: LineFactors,
+    unsupported: Unsupported,
 ) -> None:
-    """Turn log v into the risk. ``rows`` and ``cols`` hold log a, d, c of each row (or column), three lines."""
+    """Replace log v by the risk."""
+    (knots, heights), (rows, cols, largest), (log_unsupported, floor) = curve, factors, unsupported
     slopes = np.diff(heights) / np.diff(knots)
     log_b, e, f = cols[0], cols[1], cols[2]
     for i in range(len(log_variance)):
@@ -49,8 +70,8 @@ def risks_on_grid(
         for j in range(len(out)):
             of_row = min(max(d * (M[j] - c), -largest), largest)
             of_col = min(max(e[j] * (M[j] - f[j]), -largest), largest)
-            unsupported = log_unsupported * max(0.0, 1.0 - C[j] / floor)
-            out[j] = slope * out[j] + (level + log_b[j]) + of_row + of_col + unsupported
+            of_support = log_unsupported * max(0.0, 1.0 - C[j] / floor)
+            out[j] = slope * out[j] + (level + log_b[j]) + of_row + of_col + of_support
         add_ramps(M, knots, slopes, out)
         for j in range(len(out)):
             out[j] = exponential(out[j])
@@ -61,18 +82,18 @@ def risks_on_grid_reference(
     predicted: Array,
     confidence: Array,
     slope: float,
-    knots: Array,
-    heights: Array,
-    rows: Array,
-    cols: Array,
-    largest: float,
-    log_unsupported: float,
-    floor: float,
+    curve: Curve,
+    factors: LineFactors,
+    unsupported: Unsupported,
 ) -> None:
     """The readable twin of :func:`risks_on_grid`."""
-    log_a, d, c = (table[:, None] for table in rows)
-    log_b, e, f = cols
-    of_row, of_col = (np.clip(tilt, -largest, largest) for tilt in (d * (predicted - c), e * (predicted - f)))
-    unsupported = log_unsupported * np.maximum(0.0, 1.0 - confidence / floor)
-    curve = np.interp(predicted, knots, heights)
-    log_variance[:] = np.exp(slope * log_variance + curve + log_a + of_row + log_b + of_col + unsupported)
+    log_factors = log_factors_reference(predicted, curve, factors)
+    of_support = unsupported.log_factor * np.maximum(0.0, 1.0 - confidence / unsupported.floor)
+    log_variance[:] = np.exp(slope * log_variance + log_factors + of_support)
+
+
+def log_factors_reference(predicted: Array, curve: Curve, factors: LineFactors) -> Array:
+    """curve(M_ij) + log a_i + clip(d_i (M_ij - c_i)) + log b_j + clip(e_j (M_ij - f_j)), for the readable twins."""
+    (log_a, d, c), (log_b, e, f) = (table[:, None] for table in factors.rows), factors.cols
+    tilts = (np.clip(tilt, -factors.largest, factors.largest) for tilt in (d * (predicted - c), e * (predicted - f)))
+    return np.asarray(np.interp(predicted, *curve) + log_a + log_b + sum(tilts))

@@ -19,6 +19,7 @@ MINUS, ZERO = 45, 48
 """Their codes in ASCII and UTF-8."""
 
 LOWEST = -(2**63)
+"""The least 64-bit integer, whose magnitude alone does not fit in 64 bits."""
 
 
 @compiled

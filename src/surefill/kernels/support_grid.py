@@ -1,6 +1,8 @@
-"""Confidences of the coverage game on a grid, 2^(-max(0, Mbar_ij) / f_ij): one pass over the products."""
+"""Confidences of the coverage game on a grid, 2^(-max(0, Mbar_ij) / f_ij), in one pass over the matrix product."""
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,7 +11,8 @@ from surefill.arrays import Array
 from surefill.kernels.compile import compiled_terms
 from surefill.kernels.exponential import exponential
 
-LOG_2 = 0.6931471805599453
+LOG_2 = math.log(2)
+"""2^x = exp(x log 2)."""
 
 
 @compiled_terms

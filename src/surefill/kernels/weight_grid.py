@@ -1,4 +1,4 @@
-"""Weights of cells from the log odds of being observed, on a grid, one pass over each line of it while in cache.
+"""Weights of the cells of a grid from their log odds of being observed, one row at a time while it is in cache.
 
 With l the modelled log odds, clipped at those of p = 0.95, s the share of observed cells the model was fitted on and
 f(l) the shift by strata (see :mod:`surefill.guarantee.propensity.calibration` and ``raking``):
@@ -32,7 +32,7 @@ def weights_on_grid(
     scale: float,
     most: float,
 ) -> None:
-    """Turn modelled log odds into weights w. ``rows`` and ``cols`` are a and b; with ``share`` 0 nothing is raked."""
+    """Replace modelled log odds by weights w. ``rows`` and ``cols`` are a and b; ``share`` 0 means without raking."""
     top = np.log(likeliest / (1 - likeliest))
     most_h = (1 - share) * likeliest / (1 - share * likeliest)
     slopes = np.diff(shifts) / np.diff(knots)
@@ -57,7 +57,7 @@ def weights_on_grid(
 def log_odds_on_grid(
     x: Array, rows: Array, cols: Array, constant: float, levels: Array, slopes: Array, low: float, high: float
 ) -> None:
-    """Turn interactions x into log odds g + c + max(0, k(g)) x, with g_ij = rows_i + cols_j:
+    """Replace interactions x by log odds g + c + max(0, k(g)) x, with g_ij = rows_i + cols_j:
 
     k(g) = levels + slopes (g - high), g clipped to [low, high], the first of each for x <= 0 and the second for x > 0.
     """

@@ -312,7 +312,7 @@ class FactoredGame:
 
 
 def _check_state(state: GameState, m: int, n: int, t: int) -> None:
-    """Refuse a state that no game reaches; the kernels index by what is in it, without looking."""
+    """Refuse an inconsistent state: the kernels index with its counters and do not check them."""
     taken, last = int(state.counters[N_SNAPSHOTS]), int(state.counters[LAST_SNAPSHOT])
     within = [0 <= taken <= t, 0 <= last <= t]
     within += [bool(np.isfinite(factors).all()) for factors in (state.U, state.V, state.mean_factors)]

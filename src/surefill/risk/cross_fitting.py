@@ -12,7 +12,7 @@ from surefill.arrays import Array, IntArray
 from surefill.completion import Completion, CompletionAlgorithm
 from surefill.data import Observations
 from surefill.data.groups import Groups, compact_positions, locate
-from surefill.data.splits import coins, fold_numbers
+from surefill.data.splits import bernoulli_mask, fold_numbers
 from surefill.errors import InputError
 from surefill.loop import ProgressCallback
 from surefill.losses import SQUARED, Loss
@@ -21,18 +21,18 @@ from surefill.registry import storable
 from surefill.waiting import Waiting, part
 
 FEWEST = 20
-"""Cells that each part of a split into blocks needs: the mean of fewer losses is off by a third or more."""
+"""Cells that each part of a split into blocks needs: the mean of fewer losses has an error of a third or more."""
 
 N_FOLDS = 5
 """Folds of the cells: each completion sees four fifths of them, as a usual cross-validation has it."""
 
 MANY_CELLS, ENOUGH_RESIDUALS, LEAST_SHARE = 2_000_000, 2_000_000, 0.1
-"""Cells beyond which one fold teaches the risk: a fifth of the cells, of more than ten million two million of them, but
-at least a tenth. The variance of a row of a hundred cells is then told from ten of them, to 45% if errors are normal,
-and is drawn towards that of the others; the curves that all cells share are known far better."""
+"""Beyond ``MANY_CELLS`` the risk is learnt on one fold: a fifth of the cells, of more than ten million cells two
+million, but at least a tenth. The variance of a row of a hundred cells is then estimated from ten of them, to 45% if
+errors are normal, and shrunk towards that of the others; the curves that all cells share are known far better."""
 
 MOST_IN_BLOCKS = 2_000_000
-"""Cells at most, of rows drawn at random, that errors without support are measured on: one number is learnt."""
+"""Largest number of cells, from randomly drawn rows, on which the one factor for cells without support is measured."""
 
 
 @storable
@@ -74,10 +74,10 @@ def _draws(groups: Groups, counts: NDArray[np.int64]) -> Array:
 @storable
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """What is known of entries before their values are: their predictions, and how unsure these are.
+    """What the risk of entries is computed from: their predictions and the variance of these.
 
-    ``shift`` is added to log v: the log of the ratio of the noise in a completion that the risk was learnt from to that
-    in this one, where these were not fitted alike, so that v is in the same units.
+    ``shift`` is added to log v. Where the risk was learnt from another completion, it is the log of the ratio of that
+    one's noise to this one's, so that v is in the same units.
     """
 
     completion: Completion
@@ -86,13 +86,13 @@ class Evidence:
 
     @classmethod
     def of(cls, observations: Observations, completion: Completion, learnt_from: Completion | None = None) -> Self:
-        """That of ``completion``, fitted on ``observations``; draws are counted where it has no variance."""
+        """For ``completion``, fitted on ``observations``; where it has no variance, draws are counted."""
         noises = [getattr(each, "noise", None) for each in (learnt_from, completion)]
         shift = 0.0 if None in noises else float(np.log(noises[0] / noises[1]))  # type: ignore[operator]
         return cls(completion, None if hasattr(completion, "variance") else CountVariance.of(observations), shift)
 
     def fold_in(self, observations: Observations, completion: Completion | None = None) -> Self:
-        """What is known of other rows, seen at ``observations`` and completed by ``completion``, if that is known."""
+        """The same for other rows, seen at ``observations`` and completed by ``completion``, if given."""
         spread = None if self.spread is None else self.spread.fold_in(observations)
         completion = self.completion.fold_in(observations) if completion is None else completion
         return replace(self, completion=completion, spread=spread)
@@ -107,9 +107,9 @@ class Evidence:
 class CrossFit:
     """Completions of the observations, each fitted without one of ``n_folds`` random folds of the cells.
 
-    A fold is fitted when it is first asked for, and once: the first serves as the trial fit, all of them teach the
-    risk, which is the expectation of ``loss``. Of more than two million cells there is one fold, a tenth to a fifth of
-    them; the other cells are in none.
+    A fold is fitted once, when it is first needed: the first serves as the trial fit, and the risk, the expectation of
+    ``loss``, is learnt from all of them. Beyond two million cells there is one fold, of a tenth to a fifth of the
+    cells.
 
     Examples
     --------
@@ -137,21 +137,21 @@ class CrossFit:
         self.thinned = n_cells > MANY_CELLS
         self.n_folds = 1 if self.thinned else min(n_folds, n_cells)
         self._seed = random_state
-        if self.thinned:  # numbered 0 in the fold, 1 in none
+        if self.thinned:  # 0 inside the one fold, 1 outside
             share = min(1 / n_folds, max(LEAST_SHARE, ENOUGH_RESIDUALS / n_cells))
-            self._fold = (~coins(n_cells, share, random_state)).view(np.uint8)
+            self._fold = (~bernoulli_mask(n_cells, share, random_state)).view(np.uint8)
         else:
             self._fold = fold_numbers(n_cells, self.n_folds, random_state)
         self._progress = progress
         self._completions: dict[int, Completion] = {}
 
     def fitted_folds(self) -> list[int]:
-        """The folds whose completions are there already; the first is fitted where none is."""
+        """The folds that are fitted already; the first is fitted if none is."""
         self.completion(0)
         return sorted(self._completions)
 
     def positions(self, fold: int) -> NDArray[np.int64]:
-        """Where the cells of this fold stand among the observations."""
+        """Positions of the cells of this fold among the observations."""
         return np.flatnonzero(self._fold == fold)
 
     def split(self, fold: int) -> tuple[Observations, Observations]:
@@ -166,28 +166,28 @@ class CrossFit:
         return self._completions[fold]
 
     def fit_all(self) -> None:
-        """Fit what is not fitted yet, independent folds at the same time."""
+        """Fit the folds that are not fitted yet, in parallel."""
         missing = [fold for fold in range(self.n_folds) if fold not in self._completions]
-        # steps of several folds at once, from several threads, are for a bar; a plain callback would be confused
+        # Steps of several folds come from several threads at once, which only a progress bar can make sense of.
         progress = self._progress if isinstance(self._progress, Waiting) else None
         with part(progress, "cross-fitting"):
             fitted = current_map().map(lambda fold: self.algorithm.fit(self.split(fold)[0], progress), missing)
         self._completions.update(zip(missing, fitted, strict=True))
 
     def evidence(self, completion: Completion) -> Evidence:
-        """What is known of entries by the completion of all cells."""
+        """The evidence of ``completion``, which was fitted on all cells."""
         return Evidence.of(self.observations, completion, self.completion(0) if self.thinned else None)
 
     def whole(self) -> Completion:
-        """The completion of all cells; of many it goes on from that without the one fold, where the algorithm can."""
-        go_on = getattr(self.algorithm, "fit_from", None)
-        if self.thinned and go_on is not None:
-            completion: Completion = go_on(self.completion(0), self.observations, self._progress)
+        """The completion of all cells; beyond two million it continues from the one fold's, if the algorithm can."""
+        fit_from = getattr(self.algorithm, "fit_from", None)
+        if self.thinned and fit_from is not None:
+            completion: Completion = fit_from(self.completion(0), self.observations, self._progress)
             return completion
         return self.algorithm.fit(self.observations, self._progress)
 
     def residuals(self, loss: Loss | None = None) -> Residuals:
-        """Every cell of a fold once, in the order of the folds, as it looked to the completion of the other cells."""
+        """The residuals of all folds in turn, each predicted by the completion of the other cells."""
         self.fit_all()
         parts = current_map().map(lambda fold: self._residuals_of(fold, loss or self.loss), range(self.n_folds))
         names = [field.name for field in fields(Residuals)]
@@ -200,10 +200,11 @@ class CrossFit:
         return Residuals.of(self.observations.select(held), Evidence.of(counted, completion), loss)
 
     def without_blocks(self) -> HiddenBlocks | None:
-        """A completion of cells inside random halves of rows and columns, to be tried on what crosses between them.
+        """A completion of the cells inside two random blocks of rows and columns, and the cells outside them.
 
-        Nothing ties the halves together, so what crosses is predicted without support. Of the cells inside, one fold
-        is held out to compare with. None where a part has too few cells to tell.
+        Rows and columns are halved at random. Cells of both first or both second halves are inside; no training cell
+        connects the two blocks, so that the others are predicted without support. One fold of the cells inside is held
+        out for comparison. None where a part has too few cells.
         """
         cells, fold = self._some_lines()
         rng = np.random.default_rng(self._seed)
@@ -218,20 +219,20 @@ class CrossFit:
         return HiddenBlocks(evidence, cells.select(held_out), cells.select(~inside))
 
     def _some_lines(self) -> tuple[Observations, NDArray[Any]]:
-        """The cells and the numbers of their folds; of very many those of rows, or columns, drawn at random."""
+        """The cells and their folds; of very many cells, those of rows (or columns) drawn at random."""
         cells = self.observations
         if len(cells) <= MOST_IN_BLOCKS:
             return cells, self._fold
         by_row = len(cells.by_row) >= len(cells.by_col)
         lines, of_cell = (cells.by_row, cells.rows) if by_row else (cells.by_col, cells.cols)
-        drawn = coins(len(lines), MOST_IN_BLOCKS / len(cells), self._seed)
+        drawn = bernoulli_mask(len(lines), MOST_IN_BLOCKS / len(cells), self._seed)
         taken = drawn[compact_positions(lines.ids, of_cell)]
         return cells.select(taken), fold_numbers(int(taken.sum()), N_FOLDS, self._seed)
 
 
 @dataclass(frozen=True, eq=False)
 class HiddenBlocks:
-    """What a completion of cells inside two halves knows, cells inside that were held out, and cells that cross."""
+    """The evidence of a completion of two blocks, cells inside them that were held out, and cells outside them."""
 
     evidence: Evidence
     inside: Observations
@@ -240,7 +241,7 @@ class HiddenBlocks:
 
 @dataclass(frozen=True, eq=False)
 class Residuals:
-    """Losses of predictions by completions that had not seen the cells, and what was known before."""
+    """Losses of cells that were predicted by completions fitted without them, and the evidence there."""
 
     rows: IntArray
     cols: IntArray
@@ -251,7 +252,7 @@ class Residuals:
 
     @classmethod
     def of(cls, cells: Observations, evidence: Evidence, loss: Loss = SQUARED) -> Self:
-        """Those of ``cells``, which the completion of ``evidence`` had no part in."""
+        """Residuals of ``cells``, which the completion of ``evidence`` was not fitted on."""
         predicted = evidence.completion.at(cells.rows, cells.cols)
         log_variance = evidence.log_variance(cells.rows, cells.cols)
         return cls(cells.rows, cells.cols, cells.counts, loss.at(cells, predicted), predicted, log_variance)

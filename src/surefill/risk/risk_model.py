@@ -14,7 +14,7 @@ from surefill.confidence import ExtendableConfidence
 from surefill.data import COMPACT_CELLS, Observations
 from surefill.data.compact import PIECE, mean_by_counts
 from surefill.errors import InputError
-from surefill.kernels.risk_grid import risks_on_grid
+from surefill.kernels.risk_grid import Curve, LineFactors, Unsupported, risks_on_grid
 from surefill.loop import ProgressCallback, run
 from surefill.losses import Loss
 from surefill.parallel import one_blas_thread
@@ -62,13 +62,12 @@ class FittedRisk:
     """risk_ij = v_ij^slope exp(curve(M_ij)) a_i(M_ij) b_j(M_ij) k^(1 - C_ij / floor), in the loss's units:
 
     the expected loss, the squared difference unless another was asked for, between a new draw at (i, j) and its
-    prediction M_ij, noise included. v is the
-    completion's variance, or a count of draws where it has none, a and b say how noisy the row and the column are, and
-    whether more so where predictions are high. The curve is linear between its knots and flat beyond. The slope is at
-    least 0, so that risk rises with v. The last factor, where a confidence was given, is for entries below its floor
-    (:class:`SupportFactor`). Risk is always above 0. A row or column never seen has factor 1, as if it were like most,
-    and the variance of the prior. Where the loss is a chance, ``chance`` makes it from the expected absolute error, the
-    above.
+    prediction M_ij, noise included. v is the completion's variance, or a count of draws where it has none, a and b say
+    how noisy the row and the column are, and whether more so where predictions are high. The curve is linear between
+    its knots and flat beyond. The slope is at least 0, so that risk rises with v. The last factor, where a confidence
+    was given, is for entries below its floor (:class:`SupportFactor`). Risk is always above 0. A row or column never
+    seen has factor 1, as if it were like most, and the variance of the prior. Where the loss is a chance, ``chance``
+    makes it from the expected absolute error, the above.
 
     Examples
     --------
@@ -121,12 +120,12 @@ class FittedRisk:
         return risk if self.chance is None else self.chance.at(risk)
 
     def _given_on_grid(self, i: IntArray, j: IntArray, predicted: Array, confidence: Array) -> NDArray[np.float64]:
-        """The same on a grid, where a line's and a column's terms are found once."""
+        """The same on a grid, where the terms of each row and column are computed once."""
         risk = self.evidence.log_variance(i, j)
-        unsupported, floor = (1.0, 1.0) if self.support is None else (self.support.unsupported, self.support.floor)
-        tables = self.rows.table(i[:, 0]), self.cols.table(j[0]), LARGEST_TILT
-        curve = self.slope, self.knots, self.heights
-        risks_on_grid(risk, predicted, confidence, *curve, *tables, float(np.log(unsupported)), floor)
+        factor, floor = (1.0, 1.0) if self.support is None else (self.support.unsupported, self.support.floor)
+        curve, unsupported = Curve(self.knots, self.heights), Unsupported(float(np.log(factor)), floor)
+        factors = LineFactors(self.rows.table(i[:, 0]), self.cols.table(j[0]), LARGEST_TILT)
+        risks_on_grid(risk, predicted, confidence, self.slope, curve, factors, unsupported)
         return risk if self.chance is None else self.chance.at(risk)
 
     def fold_in(
@@ -166,7 +165,7 @@ class RiskModel:
     predictions, never of cells a completion was fitted on, teach the model: the slope s >= 0 of the completion's own
     variance v, a smooth curve of the prediction M (errors shrink near the bounds), and how noisy each row and each
     column is, a_i(M) = a_i exp(d_i (M - c_i)) and b_j likewise, drawn towards 1 the more the less was seen: some
-    people are hard to foretell in what they like, others in what they dislike. While s and the curve are learnt, the
+    people are hard to predict in what they like, others in what they dislike. While s and the curve are learnt, the
     factors of a cell leave its own residual out. Counts enter through v and through the shrinkage.
 
     A chance, such as that of an error beyond a distance, saturates: it follows from the expected absolute error by
@@ -254,7 +253,7 @@ def _learnt(
 
 
 def _features(cells: Residuals, centre: float, knots: Array) -> Floats:
-    """log v around its mean, and the hat functions of the prediction; of many cells in single precision."""
+    """log v around its mean, and the hat functions of the prediction; single precision where there are many cells."""
     n_cells = len(cells.predicted)
     features = np.empty((n_cells, 1 + len(knots)), dtype=np.float32 if n_cells >= COMPACT_CELLS else np.float64)
     for first in range(0, n_cells, PIECE):

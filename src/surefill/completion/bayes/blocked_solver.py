@@ -42,7 +42,7 @@ from surefill.completion.bayes.variational_solver import START_NOISE, bound_on_e
 from surefill.completion.grouped_regression import reindexed
 from surefill.data import COMPACT_CELLS, Groups, UnitMap
 from surefill.data.compact import PIECE
-from surefill.data.splits import coins
+from surefill.data.splits import bernoulli_mask
 from surefill.kernels.factor_updates import update_from_moments
 from surefill.loop import Outcome, ProgressCallback, Status, run
 from surefill.parallel import over_ranges
@@ -372,7 +372,7 @@ def sample_table(
         blocks.each("select_rows", sample, table.name, share, own=streams)
     else:
         drawn = np.zeros(n_cols, dtype=bool)
-        drawn[table.columns.groups.ids] = coins(len(table.columns.groups), share, random_state)
+        drawn[table.columns.groups.ids] = bernoulli_mask(len(table.columns.groups), share, random_state)
         blocks.each("select_cols", sample, table.name, drawn)
     return BlockedTable.of(blocks, sample, n_cols, table.unit, table.mean)
 

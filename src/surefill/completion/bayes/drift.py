@@ -21,7 +21,7 @@ from surefill.arrays import Array, IntArray
 from surefill.data import Groups
 from surefill.data.groups import locate
 from surefill.errors import InputError
-from surefill.kernels.drift_smoother import LOG_TWO_PI, smooth_groups
+from surefill.kernels.drift_smoother import LOG_TWO_PI, Readings, Smoothed, smooth_groups
 from surefill.parallel import over_ranges
 from surefill.registry import storable
 
@@ -140,7 +140,7 @@ def smoothed(
     starts: NDArray[np.int64], times: Array, reading: Array, precision: Array, scales: Array, amplitude: float
 ) -> tuple[Array, Array, float]:
     """Mean and variance of e at each time, and the log density of all readings."""
-    mean, variance, evidence = np.empty(len(times)), np.empty(len(times)), np.empty(len(starts) - 1)
-    given = starts, times, reading, precision, scales, amplitude, mean, variance, evidence
-    over_ranges(lambda first, last: smooth_groups(first, last, *given), starts)
-    return mean, variance, float(evidence.sum())
+    readings = Readings(starts, times, reading, precision)
+    found = Smoothed(np.empty(len(times)), np.empty(len(times)), np.empty(len(starts) - 1))
+    over_ranges(lambda first, last: smooth_groups(first, last, readings, scales, amplitude, found), starts)
+    return found.mean, found.variance, float(found.log_density.sum())

@@ -158,8 +158,7 @@ class BlockTable:
         """The block's part of the normal equations of each column."""
         k, cols = posterior.mean.shape[1], self.cols
         total = np.zeros((self.n_cols, moments_width(k)))
-        entries = cols.values, cols.counts, cols.scatter, cols.shift, cols.scale
-        cols.over(sum_moments, *entries, cols.lines_of(posterior), k, self.lines, total)
+        cols.over(sum_moments, cols.entries, cols.lines_of(posterior), k, self.lines, total)
         return total
 
 

@@ -27,8 +27,16 @@ from surefill.data import COMPACT_CELLS, Features, Groups, Observations, UnitMap
 from surefill.data.features import FeatureScale
 from surefill.data.groups import compact_positions
 from surefill.errors import InputError
-from surefill.kernels.factor_updates import invert_updates, regressors_of, sum_lines, update_groups
+from surefill.kernels.factor_updates import (
+    GroupedEntries,
+    GroupPosterior,
+    GroupPrior,
+    invert_updates,
+    regressors_of,
+    update_groups,
+)
 from surefill.kernels.gram import whole_lanes
+from surefill.kernels.line_sums import sum_lines
 from surefill.parallel import over_ranges
 from surefill.registry import storable
 
@@ -295,8 +303,8 @@ class VariationalRegression:
         self, prior: FactorPosterior, prior_means: Floats, lines: Floats, noise: float, noise_precision: NoisePrecision
     ) -> PosteriorUpdate:
         """As :meth:`solve`, given all that is known of the others as :meth:`lines_of` has it."""
-        entries = self.values, self.counts, self.scatter, self.shift, self.scale, lines
-        return self.updated_by(partial(self.over, update_groups, *entries), prior, prior_means, noise, noise_precision)
+        kernel = partial(self.over, update_groups, self.entries, lines)
+        return self.updated_by(kernel, prior, prior_means, noise, noise_precision)
 
     def updated_by(
         self,
@@ -312,7 +320,8 @@ class VariationalRegression:
         variance, errors = np.empty_like(mean), np.empty(len(self.groups))
         variance[-1] = np.diag(np.linalg.inv(prior.precision))
         pull = prior_means @ P.astype(self.dtype)
-        kernel(noise_precision.mean, P, pull, noise, LEAST_NOISE[self.dtype], mean, variance, errors)
+        of_groups = GroupPrior(P, pull, noise_precision.mean, noise, LEAST_NOISE[self.dtype])
+        kernel(of_groups, GroupPosterior(mean, variance, errors))
         ids = self.groups.ids
         posterior = replace(prior, ids=ids, mean=mean, variance=variance, noise_precision=noise_precision)
         return PosteriorUpdate(posterior, errors)
@@ -332,15 +341,20 @@ class VariationalRegression:
         """s2 (F + E + s2 L)^-1 / s_g of each group, and last the prior's L^-1."""
         s, P = reindexed(prior.ids, prior.noise_precision.mean, self.groups.ids), noise * prior.precision
         inverse: Floats = np.empty((len(self.groups) + 1, *P.shape), self.dtype)
-        self.over(invert_updates, self.values, self.counts, self.lines_of(fixed), s, P, inverse)
+        self.over(invert_updates, self.entries, self.lines_of(fixed), s, P, inverse)
         inverse[-1] = np.linalg.inv(P)
         inverse *= self.dtype(noise)
         return inverse
 
-    def over(self, kernel: Callable[..., None], *arrays: Any) -> None:
-        """Run ``kernel(first, last, starts, other, *arrays)`` over all groups, on all cores."""
-        starts = self.groups.starts
-        over_ranges(lambda first, last: kernel(first, last, starts, self.other, *arrays), starts)
+    def over(self, kernel: Callable[..., None], *arguments: Any) -> None:
+        """Run ``kernel(first, last, *arguments)`` over all groups, on all cores."""
+        over_ranges(lambda first, last: kernel(first, last, *arguments), self.groups.starts)
+
+    @property
+    def entries(self) -> GroupedEntries:
+        """The entries of all groups, as kernels take them."""
+        weights = self.counts, self.scatter
+        return GroupedEntries(self.groups.starts, self.other, self.values, *weights, self.shift, self.scale)
 
     def lines_of(self, fixed: FactorPosterior) -> Floats:
         """What entries gather of the others: a line of :func:`regressors_of` for each."""
@@ -359,7 +373,7 @@ class VariationalRegression:
         lines: Floats = np.zeros((len(table), whole_lanes(k)), self.dtype)
         total: Floats = np.empty((len(self.groups), k), dtype or self.dtype)
         lines[:, :k] = table
-        self.over(sum_lines, lines, total)
+        self.over(sum_lines, self.groups.starts, self.other, lines, total)
         return total
 
     def prior_means(self, prior: FactorPosterior) -> Floats:

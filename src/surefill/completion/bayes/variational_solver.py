@@ -19,7 +19,7 @@ from surefill.completion.bayes.variational import (
 from surefill.data import Features, Observations
 from surefill.data.features import FeatureScale
 from surefill.data.groups import compact_positions
-from surefill.data.splits import coins
+from surefill.data.splits import bernoulli_mask
 from surefill.loop import Outcome, ProgressCallback, Status, run
 
 START_NOISE = 0.8
@@ -30,7 +30,7 @@ def some_lines(observations: Observations, share: float, random_state: int) -> O
     """All cells of a random share of the present rows, or of the columns where those are more."""
     by_row = len(observations.by_row) >= len(observations.by_col)
     lines, of_cell = (observations.by_row, observations.rows) if by_row else (observations.by_col, observations.cols)
-    drawn = coins(len(lines), share, random_state)
+    drawn = bernoulli_mask(len(lines), share, random_state)
     return observations.select(drawn[compact_positions(lines.ids, of_cell)])
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from surefill.arrays import Array
 from surefill.data import Observations, split_entries
-from surefill.data.splits import coins
+from surefill.data.splits import bernoulli_mask
 from surefill.errors import InputError
 from surefill.guarantee.propensity.base import GivenPropensity, Propensity, PropensityFunction
 from surefill.guarantee.propensity.factors import (
@@ -83,7 +83,7 @@ def fit_propensity(locations: Observations, share: float, random_state: int = 0)
     if len(locations) * HELD_OUT < FEWEST_HELD_OUT:
         return marginal
     if len(locations) > MOST_LOCATIONS:
-        taken = coins(len(locations), MOST_LOCATIONS / len(locations), random_state)
+        taken = bernoulli_mask(len(locations), MOST_LOCATIONS / len(locations), random_state)
         share *= np.count_nonzero(taken) / len(taken)
         locations = locations.select(taken)
     rng = np.random.default_rng(random_state)

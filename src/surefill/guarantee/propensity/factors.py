@@ -208,8 +208,8 @@ def factor_path(
     f and g the roots of the lines' numbers of cells over their mean (a weighted trace norm, Salakhutdinov and Srebro
     2010), by weighted least squares for all rows, then all columns. O(N rank^2) per sweep.
     """
-    by_row = _Lines.of(contrast, contrast.rows, contrast.cols)
-    by_col = _Lines.of(contrast, contrast.cols, contrast.rows)
+    by_row = _GroupedContrast.of(contrast, contrast.rows, contrast.cols)
+    by_col = _GroupedContrast.of(contrast, contrast.cols, contrast.rows)
     rows, cols = start.rows, start.cols
     for penalty, n_sweeps in zip(penalties, sweeps, strict=True):
         for _ in range(n_sweeps):
@@ -226,7 +226,7 @@ def random_start(shape: tuple[int, int], rng: np.random.Generator) -> Interactio
 
 
 @dataclass(frozen=True, eq=False)
-class _Lines:
+class _GroupedContrast:
     """The cells of a contrast grouped by row (or column)."""
 
     groups: Groups
@@ -238,7 +238,7 @@ class _Lines:
     shares: tuple[float, float]
 
     @classmethod
-    def of(cls, contrast: Contrast, lines: Indices, others: Indices) -> _Lines:
+    def of(cls, contrast: Contrast, lines: Indices, others: Indices) -> _GroupedContrast:
         groups = Groups.of(lines)
         found, rates, base = (groups.take(table) for table in (contrast.found, contrast.rates, contrast.base))
         shares = contrast.looked_at, contrast.share
