@@ -58,7 +58,7 @@ def test_most_cells_are_asked_for_their_value_alone(result, full, allowed, monke
     monkeypatch.setattr(
         PartialCompletion, "answer", lambda self, rows, cols: asked.append(len(rows)) or answer(self, rows, cols)
     )
-    monkeypatch.setattr("surefill.estimators.best_cells.ALONE", 1.0)
+    monkeypatch.setattr("surefill.estimators.best_cells.FEW_CANDIDATES", 1.0)
     best_cells(result, np.arange(SHAPE[0]), np.arange(SHAPE[1]), allowed, 2)
     assert SHAPE[0] * 2 <= sum(asked) < 0.1 * allowed.sum()
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefill.arrays import Array, Indices
-from surefill.estimators.kept_cells import ALONE, KeptCells
+from surefill.estimators.kept_cells import FEW_CANDIDATES, KeptCells
 from surefill.estimators.result import Answer, PartialCompletion
 from surefill.kernels.largest import kth_largest
 
@@ -88,7 +88,7 @@ def _best_kept(result: PartialCompletion, rows: Indices, cols: Indices, score: A
     missing = np.arange(len(rows))
     while len(missing):
         # By then a grid costs less than its cells one by one.
-        whole = count >= ALONE * len(cols)
+        whole = count >= FEW_CANDIDATES * len(cols)
         line, place = np.nonzero(score[missing] > -np.inf) if whole else _largest(score[missing], count)
         line = missing[line]
         ask = _asked_on_grid if whole else _asked
