@@ -11,7 +11,9 @@ page from the parent, for what is tried is how they are written.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import io
 import os
 import shutil
 import subprocess
@@ -113,6 +115,12 @@ def run(command: Callable[[Path], None], work: Path, fault: int) -> tuple[int, s
     return code, said.read_text(), int(counted.read_text())
 
 
+def _warm_up(command: Callable[[Path], None], work: Path) -> None:
+    """Run it here, so that children find everything imported and compiled."""
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):
+        command(work)
+
+
 def prepare(work: Path) -> None:
     """A table, and old files where new ones are to go."""
     shutil.rmtree(work, ignore_errors=True)
@@ -163,7 +171,7 @@ def inject() -> int:
         for name in sys.argv[1:] or COMMANDS:
             command = COMMANDS[name]
             prepare(work)
-            run(command, work, 0)  # compiles what is not compiled yet
+            _warm_up(command, work)
             prepare(work)
             code, said, points = run(command, work, 0)
             if code:

@@ -23,6 +23,9 @@ FAMILIES = (np.floating, np.integer, np.bool_, np.str_)
 PLAIN: dict[Any, tuple[type, ...]] = {float: (numbers.Real,), int: (numbers.Integral,), str: (str,)}
 """What may stand for a number or a text; a truth value, which Python counts among numbers, may not."""
 
+LARGEST = 2**63
+"""Whole numbers are below it in size, as 64 bits hold them: compiled code takes no others."""
+
 
 def check_fields(kind: type, values: Mapping[str, Any]) -> None:
     """TypeError where a value is not what the field of its name is declared to be.
@@ -69,7 +72,8 @@ def _is_plain(value: Any, hint: Any) -> bool:
     if hint in (None, NoneType, bool):
         return value is None if hint is not bool else isinstance(value, bool)
     if hint in PLAIN:
-        return isinstance(value, PLAIN[hint]) and not isinstance(value, bool)
+        too_large = isinstance(value, int) and abs(value) >= LARGEST
+        return isinstance(value, PLAIN[hint]) and not isinstance(value, bool) and not too_large
     if isinstance(hint, type) and not getattr(hint, "_is_protocol", False):
         return isinstance(value, hint)
     return STORABLE.get(type(value).__name__) is type(value)
