@@ -160,6 +160,13 @@ def test_the_rank_follows_the_observations_per_line():
     assert CoverageGame().chosen_for(many, None, 0.1, 0.1).rank == 8
 
 
+def test_lines_that_were_all_seen_as_often_are_one_class():
+    rows, cols = np.nonzero((np.add.outer(np.arange(24), np.arange(24)) % 3) > 0)  # every line 16 times
+    confidence, _ = CoverageGame().fit(Observations(rows, cols, np.linspace(0, 1, len(rows)), (24, 24)))
+    assert len(confidence.floors.row_edges) == 1
+    assert np.isfinite(confidence.dense()).all()
+
+
 def test_floors_are_lower_quantiles_of_their_class_or_of_all():
     rng = np.random.default_rng(7)
     size = 40_000
