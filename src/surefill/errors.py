@@ -88,6 +88,17 @@ class MissingPackageError(ImportError):
         super().__init__(f"{feature} needs what is not installed: pip install {' '.join(packages)}")
 
 
+class OutOfMemoryError(MemoryError):
+    """Memory did not suffice; the message says what would fit.
+
+    Examples
+    --------
+    >>> import surefill as sf
+    >>> isinstance(sf.errors.OutOfMemoryError("ratings.csv takes about 3 GB."), MemoryError)
+    True
+    """
+
+
 class SolverError(RuntimeError):
     """No solver could answer; the message says what to try."""
 

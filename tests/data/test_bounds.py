@@ -67,6 +67,8 @@ class TestDominance:
         assert self.seen(getattr(np.random.default_rng(0), kind)(size=2000)).dominance is None
         assert self.seen(np.random.default_rng(0).integers(1, 6, 500).astype(float)).dominance is None
         assert self.seen(np.full(500, 2.0)).dominance is None
+        drawn = [getattr(np.random.default_rng(seed), kind)(size=60) for seed in range(100)]
+        assert all(self.seen(values).dominance is None for values in drawn)
 
     @pytest.mark.parametrize("scale", [1.0, 1e50, 1e-50])
     def test_three_of_a_million_do(self, scale):

@@ -12,9 +12,11 @@ import numpy as np
 import pytest
 
 from surefill import InputError, Observations, PartialCompleter, StreamingCompleter, load, read_observations
+from surefill.datasets import make_low_rank
 from surefill.inputs import using_limits
 from surefill.io.pairs import read_pairs
 from surefill.io.readers import ReadOptions
+from surefill.jobs import forecast
 
 LONG = "x" * 4000
 
@@ -150,3 +152,49 @@ def test_a_column_of_folds_is_not_waited_for_on_a_pipe(run, tmp_path, lines, cap
     writer.start()
     assert run("evaluate", tmp_path / "pipe.csv", "--by", "3", "--fold", "0", "--confidence", "posterior") == 0
     writer.join(20)
+
+
+def test_running_out_of_memory_says_what_would_fit(run, folder, monkeypatch, capsys):
+    def fit(*_):
+        raise np._core._exceptions._ArrayMemoryError((10**9, 10**3), np.dtype(float))
+
+    monkeypatch.setattr(PartialCompleter, "fit", fit)
+    assert run("complete", "good.csv", "-o", "out.csv") == 1
+    said = capsys.readouterr().err
+    assert "good.csv: memory did not suffice" in said
+    assert "of the rows would fit" in said
+    assert sorted(path.name for path in folder.iterdir()) == ["good.csv"]
+
+
+@pytest.mark.parametrize("free", [1e12, 1e9, 1e8])
+def test_time_and_memory_are_told_before_long_work(monkeypatch, free):
+    monkeypatch.setattr(forecast, "free_memory", lambda: free)
+    seen = make_low_rank((2000, 1500), rank=1, n_draws=200_000, noise=0.1, random_state=0).observations
+    found = forecast.Forecast.of(seen, 600.0)
+    assert found.is_long
+    assert "about 10 minutes and 6" in found.sentence
+    fitting = {1e12: "of memory.", 1e9: "of memory.", 1e8: "100 MB are free: a machine with"}[free]
+    assert fitting in found.sentence
+
+
+def test_the_forecast_is_printed_before_the_fit(run, folder, monkeypatch, capsys):
+    monkeypatch.setattr(forecast, "LONG", 0.0)
+    monkeypatch.setattr(PartialCompleter, "fit", lambda *_: (_ for _ in ()).throw(InputError("that is all.")))
+    assert run("complete", "good.csv", "-o", "out.csv") == 2
+    assert capsys.readouterr().err.startswith("This takes about 1 minute and 550 MB of memory")
+
+
+def test_values_that_dominate_are_told_on_the_terminal_in_json_and_in_the_report(run, folder, lines, capsys):
+    values = np.random.default_rng(0).normal(size=200).round(2).tolist()
+    values[10:13] = 1e6, 1e6, -1e6
+    cells = [line.rsplit(",", 1)[0] for line in lines(200)]
+    text = "".join(f"{cell},{value}\n" for cell, value in zip(cells, values, strict=True))
+    (folder / "t.csv").write_text("user,item,rating\n" + text)
+    command = ("complete", "t.csv", "-o", "out.csv", "--confidence", "posterior", "--report", "page.html")
+    assert run(*command) == 0
+    said = capsys.readouterr().out
+    assert "A few values dominate" in said
+    assert "--bounds" in said
+    assert "A few values dominate" in (folder / "page.html").read_text()
+    assert run("complete", "good.csv", "-o", "out.csv", "--confidence", "posterior", "--json") == 0
+    assert '"dominance": null' in capsys.readouterr().out

@@ -27,7 +27,7 @@ from surefill.cli.terminal import say
 from surefill.registry import AUTO, COMPLETIONS, CONFIDENCES
 
 if TYPE_CHECKING:
-    from surefill.jobs import CompletedFile, TableSize
+    from surefill.jobs import CompletedFile, Forecast, TableSize
 
 
 MANY_CELLS = 10**7
@@ -193,6 +193,7 @@ def complete(
             report=report,
             command=command_line(click.get_current_context()),
             confirm=lambda size: agreed(size, yes, bars),
+            announce=lambda forecast: announced(forecast, bars),
             progress=bars,
         )
     say(json.dumps(done.as_json(), indent=2) if as_json else describe(done))
@@ -210,6 +211,12 @@ def _backend(options: dict[str, Any]) -> Any:
     if given:
         raise InputError(f"--{next(iter(given))} is about a cluster: it goes with --backend ray.")
     return None
+
+
+def announced(forecast: Forecast, bars: ProgressBars) -> None:
+    """Tell how long it will take, and how much memory."""
+    with bars.paused():
+        say(forecast.sentence, err=True)
 
 
 def agreed(size: TableSize, yes: bool, bars: ProgressBars) -> bool:

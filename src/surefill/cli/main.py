@@ -21,7 +21,7 @@ from surefill.cli.stream import stream
 from surefill.cli.suggest import suggest
 from surefill.cli.terminal import fail, fail_to_print, flush, say
 from surefill.cli.update import update
-from surefill.errors import InputError, MissingPackageError, SolverError
+from surefill.errors import InputError, MissingPackageError, OutOfMemoryError, SolverError
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -77,6 +77,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except (InputError, MissingPackageError) as error:
         fail(str(error))
     except SolverError as error:
+        fail(str(error), exit_code=1)
+    except OutOfMemoryError as error:
         fail(str(error), exit_code=1)
     except MemoryError:
         fail("the matrix is too large for this machine's memory; complete a part of its rows or columns.", exit_code=1)

@@ -13,13 +13,18 @@ MOST_SHARE = 0.01
 and in 4% of exponential ones (a million drawn of each); one in a hundred holds them where tails are heavier than those
 of a lognormal law, or values are mistaken."""
 
-LEAST_CELLS = 100
-"""Cells from which the question has an answer: of fewer, one in a hundred is none."""
+FEW, FAR = 3, 20.0
+"""In small tables so many cells may be few, too, if each is as far from the median as twenty usual deviations: the
+largest of a thousand exponential values is 14 of them away."""
+
+LEAST_CELLS = 50
+"""Cells from which the question has an answer: of fewer, three are many."""
 
 
 @dataclass(frozen=True)
 class Dominance:
-    """The k cells farthest from the median that hold half of sum_x (y_x - median)^2, where k is at most n / 100.
+    """The k cells farthest from the median that hold half of sum_x (y_x - median)^2, where k is at most n / 100,
+    or 3 if they are far away.
 
     Attributes
     ----------
@@ -61,13 +66,14 @@ def find_dominance(values: NDArray[Any]) -> Dominance | None:
         return None
     median = float(np.median(values))
     size = np.abs(values.astype(np.float64) - median)
-    few = int(MOST_SHARE * n)
+    few = max(int(MOST_SHARE * n), FEW)
     farthest = np.sort(np.partition(size, n - few)[n - few :])[::-1]
     largest = farthest[0] if farthest[0] > 0 else 1.0
     held = np.cumsum((farthest / largest) ** 2)
     half = 0.5 * float(np.sum((size / largest) ** 2))
     if half == 0 or held[-1] < half:
         return None
-    at = int(np.argmax(size))
-    usual = float(np.median(size))
-    return Dominance(int(np.searchsorted(held, half)) + 1, n, median, float(values[at]), usual)
+    k, usual = int(np.searchsorted(held, half)) + 1, float(np.median(size))
+    if k > MOST_SHARE * n and farthest[k - 1] < FAR * usual:
+        return None
+    return Dominance(k, n, median, float(values[np.argmax(size)]), usual)

@@ -6,6 +6,7 @@ A job checks where it is to write before it starts to work, and leaves either al
 from surefill.jobs.complete import CompletedFile, complete_file
 from surefill.jobs.completed_table import WrittenTable, write_completed
 from surefill.jobs.evaluate import ORDER_NAMES, evaluate_file
+from surefill.jobs.forecast import Forecast
 from surefill.jobs.predict import ScoredPairs, predict_file
 from surefill.jobs.recommend import RecommendedColumns, recommend_columns
 from surefill.jobs.suggest import SuggestedCells, suggest_cells
@@ -16,6 +17,7 @@ from surefill.jobs.write_options import WriteOptions
 __all__ = [
     "ORDER_NAMES",
     "CompletedFile",
+    "Forecast",
     "RecommendedColumns",
     "ScoredPairs",
     "SuggestedCells",

@@ -20,6 +20,7 @@ from surefill.io.durable import check_distinct, replacing
 from surefill.io.files import check_folder
 from surefill.io.writers import check_table_target
 from surefill.jobs.completed_table import WrittenTable, write_rows
+from surefill.jobs.forecast import Announce, Forecast, saying_what_fits
 from surefill.jobs.stages import about, check_observed, plan_completing, read_file, stage
 from surefill.jobs.table_size import N_SAMPLED, Confirm, confirmed_before_fit
 from surefill.jobs.write_options import WriteOptions
@@ -164,6 +165,7 @@ def complete_file(
     report: str | Path | None = None,
     command: str | None = None,
     confirm: Confirm | None = None,
+    announce: Announce | None = None,
     progress: Watcher = None,
 ) -> CompletedFile:
     """Read observations from ``file``, keep what can be trusted at the tolerance, and write it to ``output``.
@@ -181,6 +183,8 @@ def complete_file(
     command : what the page says one has to run to repeat it; the completer's parameters where None.
     confirm : called with the expected :class:`TableSize` of a table of more than 100 MB; InputError where it is not
         true. When None, tables of up to a gigabyte are written.
+    announce : called before the fit with the expected time and memory (:class:`Forecast`) where it takes a minute or
+        more, or more memory than there is.
     progress : True for a bar over the whole job, or a function that is called after each step of each stage.
 
     Examples
@@ -209,7 +213,10 @@ def complete_file(
     rows = written.rows_of(observations)
     written.check_size(observations, len(rows), target)
     confirm = confirmed_before_fit(observations, output, rows, written, confirm)
-    plan_completing(observations, len(rows), report is not None, progress)
+    beside = plan_completing(observations, len(rows), report is not None, progress)
+    forecast = Forecast.of(observations, beside)
+    if announce is not None and forecast.is_long:
+        announce(forecast)
     completer = PartialCompleter(
         tolerance=tolerance,
         delta=delta,
@@ -222,10 +229,10 @@ def complete_file(
         progress=progress,
         backend=backend,
     )
-    with about(source):
+    with saying_what_fits(forecast, source), about(source):
         completer.fit(observations)
     # Model and report wait under temporary names until the table is complete: all appear, or none.
-    with ExitStack() as unfinished:
+    with saying_what_fits(forecast, source), ExitStack() as unfinished:
         if model_target is not None:
             dump(completer, unfinished.enter_context(replacing(model_target)))
         if report_target is not None:

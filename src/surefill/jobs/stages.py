@@ -34,13 +34,14 @@ REPORT, REPORT_PER_CELL = 2.0, 2e-5
 """Seconds to make a report, and for each observed cell."""
 
 
-def plan_completing(observations: Observations, m: int, reports: bool, progress: Watcher) -> None:
-    """What is to come once a file is read, of which m rows are to be written."""
+def plan_completing(observations: Observations, m: int, reports: bool, progress: Watcher) -> float:
+    """What is to come once a file is read, of which m rows are to be written; the seconds beside those of the fit."""
     n = observations.shape[1]
     report = [Part("reporting", REPORT + REPORT_PER_CELL * len(observations))] if reports else []
     blocks = len(row_blocks(m, n, BLOCK_CELLS))
     writing = Part("writing", 0.05 + WRITING_PER_CELL * m * n, blocks)
     plan(progress, [Part("fitting", seconds_of_fit(observations)), *report, writing])
+    return sum(each.seconds for each in (*report, writing))
 
 
 def read_file(file: Path, options: ReadOptions, progress: Watcher) -> Observations:
