@@ -8,10 +8,11 @@ FANCY := .venv-fancyimpute
 SMURFF := .venv-smurff
 MYFM := .venv-myfm
 SERVE := .venv-serve
+RAY := .venv-ray
 SEEDS ?= 10
 MINUTES ?= 30
 
-.PHONY: demo pictures test test-hostile test-processors test-browser browser test-serve test-validity setup lint bench bench-accuracy bench-active bench-coverage bench-online bench-risk bench-serve bench-stream bench-support docs lock clean
+.PHONY: demo pictures test test-hostile test-processors test-browser browser test-serve test-ray test-validity setup lint bench bench-accuracy bench-active bench-cluster bench-coverage bench-online bench-risk bench-serve bench-stream bench-support docs lock clean
 
 demo: setup  ## the idea on a small matrix and on real images, and questions to a model: numbers here, files in surefill-demo/
 	$(BIN)/surefill demo -o surefill-demo
@@ -42,6 +43,12 @@ test-browser: setup browser  ## the report and the service's page in a real brow
 test-serve: setup $(SERVE)/.ready  ## the service: 100 kills under load, both databases, thousands of generated requests; about half an hour
 	$(BIN)/python -m pytest -q tests/service --kills 100
 	$(BIN)/python tests/service/generated_requests.py --schemathesis $(SERVE)/bin/st
+
+test-ray: $(RAY)/.ready  ## a Ray cluster of three nodes on this machine: same results, and workers, a node and the driver killed; about ten minutes
+	$(RAY)/bin/python -m pytest -q tests/cluster --kills 10
+
+bench-cluster: $(RAY)/.ready  ## a fit on row blocks of a Ray cluster next to one table: cost, bytes moved, memory; some ten minutes
+	$(RAY)/bin/python benchmarks/cluster.py
 
 bench-serve: setup $(SERVE)/.ready  ## the service under load: ml-1m replayed, reads and writes, with and without a refit; then memory for MINUTES=30
 	$(BIN)/python benchmarks/recorded.py serve.py --minutes $(MINUTES)
@@ -105,7 +112,7 @@ lock:  ## pin anew everything that setup installs
 	rm -rf build/lock
 
 clean:
-	rm -rf $(VENV) $(BENCH) $(FANCY) $(SMURFF) $(MYFM) $(SERVE) build
+	rm -rf $(VENV) $(BENCH) $(FANCY) $(SMURFF) $(MYFM) $(SERVE) $(RAY) build
 
 $(VENV)/.ready: requirements.lock pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -126,6 +133,12 @@ $(FANCY)/.ready: benchmarks/requirements-fancyimpute.lock
 $(SERVE)/.ready: tests/service/requirements-serve.lock
 	$(PYTHON) -m venv $(SERVE)
 	$(SERVE)/bin/python -m pip --disable-pip-version-check --quiet install -r tests/service/requirements-serve.lock
+	touch $@
+
+$(RAY)/.ready: requirements.lock tests/cluster/requirements-ray.lock pyproject.toml
+	$(PYTHON) -m venv $(RAY)
+	$(RAY)/bin/python -m pip --disable-pip-version-check --quiet install -r requirements.lock -r tests/cluster/requirements-ray.lock
+	$(RAY)/bin/python -m pip --disable-pip-version-check --quiet install --no-deps --editable .
 	touch $@
 
 $(SMURFF)/.ready: benchmarks/requirements-smurff.lock

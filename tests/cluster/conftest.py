@@ -28,7 +28,12 @@ class Nodes:
         port = self.address.rpartition(":")[2]
         self.processes = []
         # A token of this cluster alone, made here, which drivers started by the tests inherit.
-        os.environ |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
+        os.environ |= {
+            "RAY_AUTH_MODE": "token",
+            "RAY_AUTH_TOKEN": secrets.token_hex(32),
+            "RAY_USAGE_STATS_ENABLED": "0",
+            "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+        }
         head = ["--head", "--node-ip-address=127.0.0.1", f"--port={port}", f"--temp-dir={self.folder}"]
         self.start(*head, "--include-dashboard=false")
 
@@ -36,7 +41,6 @@ class Nodes:
         ray = Path(sys.executable).parent / "ray"
         source = str(Path(__file__).parents[2] / "src")
         environment = os.environ | {
-            "RAY_USAGE_STATS_ENABLED": "0",
             "PYTHONPATH": os.pathsep.join([source, *filter(None, [os.environ.get("PYTHONPATH")])]),
             "NUMBA_NUM_THREADS": "1",
             "OPENBLAS_NUM_THREADS": "1",

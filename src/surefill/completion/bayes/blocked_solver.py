@@ -43,7 +43,8 @@ from surefill.completion.grouped_regression import reindexed
 from surefill.data import COMPACT_CELLS, Groups, UnitMap
 from surefill.data.compact import PIECE
 from surefill.data.splits import bernoulli_mask
-from surefill.kernels.factor_updates import update_from_moments
+from surefill.kernels.factor_updates import moments_width, update_from_moments
+from surefill.kernels.gram import whole_lanes
 from surefill.loop import Outcome, ProgressCallback, Status, run
 from surefill.parallel import over_ranges
 from surefill.registry import storable
@@ -357,6 +358,32 @@ class BlockedSolver:
         cols = replace(state.cols, implicit=implicit)
         fitted = self.table.mean, state.noise, outcome.status, rows, cols
         return BayesianFactorCompletion((n_rows, self.n_cols), unit, *fitted)
+
+
+def bytes_per_sweep(n_cols: int, k: int, single: bool) -> tuple[int, int]:
+    """Bytes of arrays that go to one worker and come back in a sweep with k = rank + 1, as the layout has it.
+
+    They come back once for each node of the tree that the worker's blocks make, one where workers are a power of two.
+
+    >>> bytes_per_sweep(n_cols=1_000_000, k=21, single=True)
+    (360004560, 2536011288)
+    """
+    of_number, square = 4 if single else 8, 8 * k * k
+    sent = {
+        "implicit_sums": of_number * n_cols * k + 8 * 2 * k,
+        "implicit_step": of_number * ((n_cols + 1) * k + k) + 8 * k,
+        "prior_step": 2 * of_number * k,
+        "noise_sums": square,
+        "update": of_number * (n_cols + 1) * (whole_lanes(k + 1) + whole_lanes(k)),
+    }
+    received = {
+        "implicit_sums": 8 * (2 * n_cols * k + k),
+        "implicit_step": 8 * k + square,
+        "prior_step": square,
+        "moments": 8 * n_cols * moments_width(k),
+        "update": square + 8 * (4 + 2 * k),
+    }
+    return sum(sent.values()), sum(received.values())
 
 
 def sample_table(

@@ -34,10 +34,10 @@ from surefill.data.groups import locate
 from surefill.kernels.factor_updates import moments_width, sum_moments
 from surefill.loop import generator_at
 
-BLOCK_CELLS = 1 << 20
-"""Cells of a block at least: about a third of a second of work in a sweep, a hundred times what a call costs."""
+BLOCK_CELLS = 1 << 19
+"""Cells of a block at least: about a tenth of a second of work in a sweep, some ten times what its calls cost."""
 
-CELLS_PER_COLUMN = 64
+CELLS_PER_COLUMN = 32
 """Cells of a block at least, for each column of the table: a block's sums for a column, 275 numbers at rank 20, then
 take a small part of the time that its cells do."""
 
@@ -82,24 +82,25 @@ def block_cells(n_cols: int) -> int:
     """How many cells a block of a table with ``n_cols`` columns has at least.
 
     >>> block_cells(20_000), block_cells(1_000_000)
-    (1280000, 64000000)
+    (640000, 32000000)
     """
     return max(BLOCK_CELLS, CELLS_PER_COLUMN * n_cols)
 
 
 def cut_rows(starts: NDArray[np.int64], cells: int) -> NDArray[np.int64]:
-    """Where to cut rows into blocks of at least ``cells`` cells: by the table alone, whoever is to have the blocks.
+    """Where to cut rows into a power of two of blocks with about as many cells each, at least ``cells``.
+
+    It goes by the table alone, whoever is to have the blocks: a power of two of workers then has one node of the tree
+    each, over which sums are taken (:class:`surefill.blocks.TreeSum`).
 
     >>> cut_rows(np.array([0, 3, 5, 9, 10]), cells=4)
     array([0, 2, 4])
     """
-    cuts, at = [0], 0
-    while at < len(starts) - 1:
-        at = min(int(np.searchsorted(starts, starts[at] + cells)), len(starts) - 1)
-        cuts.append(at)
-    if len(cuts) > 2 and starts[cuts[-1]] - starts[cuts[-2]] < cells / 2:
-        del cuts[-2]  # a short rest goes with the block before it
-    return np.array(cuts)
+    n_cells, n_rows = int(starts[-1]), len(starts) - 1
+    n_blocks = 1 << max(0, int(np.log2(max(1, n_cells // cells))))
+    cuts = np.searchsorted(starts, np.linspace(0, n_cells, n_blocks + 1))
+    cuts[0], cuts[-1] = 0, n_rows
+    return np.unique(cuts)
 
 
 def blocks_of(observations: Observations, cells: int | None = None) -> list[BlockCells]:
