@@ -16,7 +16,7 @@ from surefill.completion.bayes.blocked_solver import BlockedSolver
 from surefill.completion.bayes.row_block import blocks_of
 
 MODEL = BayesianFactorModel(rank=12, max_sweeps=12)
-CELLS = 300
+CELLS = 250
 
 
 class GoneError(Exception):
