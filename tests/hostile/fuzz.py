@@ -1,4 +1,4 @@
-"""Seeded fuzzing: damaged and random tables, packed files, parquet, options, models and checkpoints.
+"""Seeded fuzzing: damaged and random tables, packed files, parquet, options, models, checkpoints and labels in pages.
 
 Each case must end in an answer or in one sentence: no traceback, no crash, no gigabyte, no other file touched. Cases
 run in a child process, so that a crash is seen and counted and the rest goes on. It may have a gigabyte more than it
@@ -23,6 +23,7 @@ import time
 import traceback
 import warnings
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -31,10 +32,12 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parent))
 
 import crafted
+import markup
 
 import surefill as sf
 from surefill.cli import main as surefill_main
 from surefill.io import archive
+from surefill.report.contents import gather
 
 MEMORY = 1 << 30
 """Bytes that a case may ask for beyond what the process had."""
@@ -173,9 +176,28 @@ def try_checkpoint(base: Path, rng: np.random.Generator) -> None:
     _try_states(base / "stream", rng, sf.StreamingCompleter.load, learn)
 
 
+@cache
+def _contents(base: Path) -> Any:
+    return gather(sf.load(base / "model"))
+
+
+@cache
+def _plain_report(base: Path) -> list[Any]:
+    return markup.report(_contents(base), lambda: "word")
+
+
+def try_labels(base: Path, rng: np.random.Generator) -> None:
+    """Markup for labels in the report and in the service's page."""
+    assert markup.page(lambda: markup.label(rng, whole=True)) == markup.page(lambda: "word"), (
+        "the page has other elements"
+    )
+    found = markup.report(_contents(base), lambda: markup.label(rng))
+    assert found == _plain_report(base), "the report has other elements"
+
+
 KINDS = {
     "csv": try_csv, "gzip": try_gzip, "parquet": try_parquet, "options": try_options, "model": try_model,
-    "checkpoint": try_checkpoint,
+    "checkpoint": try_checkpoint, "labels": try_labels,
 }  # fmt: skip
 
 
