@@ -28,7 +28,7 @@ test-validity: setup  ## how often promises are broken: on known truths, by chan
 	$(BIN)/python benchmarks/filled_real.py --seeds 10
 
 test-hostile: setup  ## hostile tables, files and places: fuzzing, injected faults, kills, no home and no rights; about twenty minutes
-	$(BIN)/python -m pytest -q tests/hostile
+	$(BIN)/python -m pytest -q tests/hostile --thorough
 	$(BIN)/python tests/hostile/kills.py --kills 100
 	$(BIN)/python tests/hostile/unprivileged.py
 	$(BIN)/python tests/hostile/faults.py

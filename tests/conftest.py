@@ -42,6 +42,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--kills", type=int, default=2, metavar="N", help="random moments at which a service under load is killed"
     )
     parser.addoption(
+        "--thorough", action="store_true", help="run what is marked thorough as well: slower cases of a make target"
+    )
+    parser.addoption(
         "--fuzz", type=int, default=6, metavar="N", help="random instances that each test of tiny instances gets"
     )
 
@@ -50,6 +53,14 @@ def pytest_configure(config: pytest.Config) -> None:
     seed = config.getoption("--perturb")
     if seed is not None:
         perturb_draws(seed)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--thorough"):
+        return
+    left_out = [item for item in items if item.get_closest_marker("thorough")]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if item not in left_out]
 
 
 def perturb_draws(seed: int) -> None:

@@ -16,7 +16,11 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("case", CASES)
+THOROUGH = {name: pytest.mark.thorough if name.startswith("scores") else () for name in CASES}
+"""Whole streams in processes of their own take seconds."""
+
+
+@pytest.mark.parametrize("case", [pytest.param(name, marks=marks) for name, marks in THOROUGH.items()])
 def test_it_ends_in_a_sentence(folder, case):
     typed, code, words = CASES[case]
     command = f"{sys.executable} -m surefill {typed}"
@@ -26,6 +30,7 @@ def test_it_ends_in_a_sentence(folder, case):
     assert done.stderr.count("\n") == 1
 
 
+@pytest.mark.thorough
 def test_a_reader_that_has_left_is_no_fault_to_speak_of(folder):
     reader, writer = os.pipe()
     os.close(reader)
