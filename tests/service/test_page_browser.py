@@ -124,7 +124,7 @@ def test_pages_open_and_fit_the_screen(page, width, scheme):
     driver = page("/page/data-sets/films?row=140", width, scheme)
     assert text(driver, "#promised .lead").startswith("✓ promised.")
     assert "Refused, and why" in text(driver, "#row-view")
-    until(driver, lambda: driver.find_elements(By.CSS_SELECTOR, "#rate-plot canvas"))
+    assert driver.find_element(By.ID, "still").is_displayed() != driver.find_element(By.ID, "rate-plot").is_displayed()
     assert driver.find_elements(By.CSS_SELECTOR, "#kept-plot canvas")
     for summary in driver.find_elements(By.TAG_NAME, "summary"):
         driver.execute_script("arguments[0].click()", summary)
@@ -179,6 +179,8 @@ def test_a_data_set_is_made_and_a_file_uploaded_in_parts(page, served, tmp_path)
     status = served.get("/v1/data-sets/fresh/status").json()
     assert (status["observations"], status["rows"], status["columns"]) == (12_000, 300, 40)
     until(driver, lambda: "12,000" in text(driver, "#live"))
+    assert until(driver, lambda: driver.find_elements(By.CSS_SELECTOR, "#rate-plot canvas"))
+    assert not driver.find_element(By.ID, "still").is_displayed()
     press(driver, "#upload > button")
     until(driver, lambda: "All of them had been stored before and were not stored again." in text(driver, "#told"))
     assert served.get("/v1/data-sets/fresh/status").json()["observations"] == 12_000
@@ -244,8 +246,8 @@ def test_from_a_file_to_a_promise_and_recommendations(page, served, triples, tmp
     press(driver, "#upload > button")
     until(driver, lambda: f"✓ {len(triples):,} observations of ratings.tsv are stored." in text(driver, "#told"))
     press(driver, "#jobs button")
-    until(driver, lambda: "running" in text(driver, "#job-list"))
-    until(driver, lambda: text(driver, "#promised .lead").startswith("✓ promised."), 120)
+    until(driver, lambda: "asked for" in text(driver, "#job-list"))
+    until(driver, lambda: text(driver, "#promised .lead").startswith("✓ promised."), 300)  # after jobs before it
     assert [job["state"] for job in served.get(f"/v1/data-sets/{name}/jobs").json()["items"]] == ["done"]
     type_in(driver, "#row-input", "reader 7" + Keys.ENTER)
     until(driver, lambda: "Row reader 7" in text(driver, "#row-view"))

@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 log = logging.getLogger("surefill.access")
@@ -57,7 +56,7 @@ class LogRequests:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                MutableHeaders(scope=message)["x-request-id"] = scope["request_id"]
+                message["headers"] = [*message["headers"], (b"x-request-id", scope["request_id"].encode())]
             await send(message)
 
         try:

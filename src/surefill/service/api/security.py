@@ -9,7 +9,6 @@ from urllib.parse import urlsplit
 
 from fastapi import Depends, HTTPException, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
-from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from surefill.service.api.problems import problem
@@ -27,6 +26,8 @@ HEADERS = {
     "cache-control": "no-store",
 }
 """Headers of every answer that does not set its own."""
+
+RAW_HEADERS = tuple((name.encode(), value.encode()) for name, value in HEADERS.items())
 
 SAFE = ("GET", "HEAD", "OPTIONS")
 """Methods that change nothing."""
@@ -76,9 +77,8 @@ class Secure:
 
         async def sending(message: Message) -> None:
             if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                for name, value in HEADERS.items():
-                    headers.setdefault(name, value)
+                own = {name for name, _ in message["headers"]}
+                message["headers"] = [*message["headers"], *(each for each in RAW_HEADERS if each[0] not in own)]
             await send(message)
 
         refusal = self._refusal(scope)

@@ -30,7 +30,7 @@ const charts = (() => {
     place.closest(".plots").hidden = data[0].length === 0;
     if (data[0].length === 0) return;
     if (!made.has(name)) {
-      const plot = new uPlot({ ...size(place), padding: [14, 12, 0, 0], ...options(data) }, data, place);
+      const plot = new uPlot({ ...size(place), padding: [14, 28, 0, 0], ...options(data) }, data, place);
       made.set(name, plot);
       new ResizeObserver(() => { plot.setSize(size(place)); setTimeout(latest, 0, plot); }).observe(place);
       plot.over.addEventListener("mouseleave", () => latest(plot));
@@ -48,7 +48,10 @@ const charts = (() => {
   const MINUTES = 10;
   const lately = { range: (plot) => [plot.data[0].at(-1) - 60 * MINUTES, plot.data[0].at(-1)] };
 
-  const drawActivity = ([times, rates, errors]) => {
+  const drawActivity = ([all, rates, errors]) => {
+    const busy = rates.some((rate) => rate > 0);
+    const times = busy ? all : [];
+    document.getElementById("still").hidden = busy;
     put("rate-plot", [times, rates], () => ({
       scales: { x: lately, y: fromZero }, axes: axes(),
       series: [when, line("a second", "accent", { fill: `${colour("accent")}22`, points: { show: false } })],
