@@ -5,5 +5,16 @@ Ray is imported when a cluster is asked for, and nowhere but in :mod:`surefill.c
 
 from surefill.cluster.backend import LocalBackend, RayBackend, choose_backend
 from surefill.cluster.blocked_model import BlockedFactorModel
+from surefill.cluster.folder_shards import ShardedTable, shard_folder_of_files
+from surefill.cluster.sharded_fit import FittedFolder, fit_folder
 
-__all__ = ["BlockedFactorModel", "LocalBackend", "RayBackend", "choose_backend"]
+__all__ = [
+    "BlockedFactorModel",
+    "FittedFolder",
+    "LocalBackend",
+    "RayBackend",
+    "ShardedTable",
+    "choose_backend",
+    "fit_folder",
+    "shard_folder_of_files",
+]

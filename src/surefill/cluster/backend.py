@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from surefill.blocks import Blocks, LocalBlocks
 from surefill.cluster.checkpoints import CheckpointedRuns
-from surefill.cluster.ray_blocks import RayBlocks, connected
+from surefill.cluster.ray_blocks import RayBlocks, connected, map_on
 from surefill.cluster.shards import write_shards
+from surefill.cluster.stored_block import StoredBlock
 from surefill.completion.bayes.blocked_solver import PlainRuns, Runs
 from surefill.completion.bayes.row_block import RowBlock, blocks_of
 from surefill.data import Observations
 from surefill.errors import InputError, invalid_parameter
+from surefill.parallel import current_map
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
 class Backend(Protocol):
@@ -54,6 +59,15 @@ class LocalBackend:
     def opened(self, observations: Observations, name: str, settings: dict[str, Any]) -> Iterator[tuple[Blocks, Runs]]:
         """The blocks of the table; nothing is kept."""
         yield LocalBlocks([RowBlock(cells) for cells in blocks_of(observations, self.block_cells)]), PlainRuns()
+
+    def map(self, function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
+        """``[function(item) for item in items]``."""
+        return current_map().map(function, items)
+
+    @contextmanager
+    def stored(self, shards: Path, n_blocks: int, name: str, settings: dict[str, Any]) -> Iterator[tuple[Blocks, Runs]]:
+        """The blocks that lie in a folder; nothing is kept."""
+        yield LocalBlocks([StoredBlock(shards, index) for index in range(n_blocks)]), PlainRuns()
 
 
 @dataclass(frozen=True)
@@ -97,9 +111,28 @@ class RayBackend:
     @contextmanager
     def opened(self, observations: Observations, name: str, settings: dict[str, Any]) -> Iterator[tuple[Blocks, Runs]]:
         """The blocks of the table, written to the folder and owned by actors, and runs with checkpoints."""
-        with self._place() as place, connected(self.address) as ray:
-            shards, states = place / name / "shards", place / name / "checkpoint"
+        with self._place() as place:
+            shards = place / name / "shards"
             n_blocks = write_shards(shards, blocks_of(observations, self.block_cells))
+            with self._owned(shards, n_blocks, place / name / "checkpoint", settings) as owned:
+                yield owned
+
+    def map(self, function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
+        """``[function(item) for item in items]``, each on some worker, again on another where that is lost."""
+        with connected(self.address) as ray:
+            return map_on(ray, function, items)
+
+    @contextmanager
+    def stored(self, shards: Path, n_blocks: int, name: str, settings: dict[str, Any]) -> Iterator[tuple[Blocks, Runs]]:
+        """The blocks that lie in a folder, owned by actors, and runs with checkpoints."""
+        with self._place() as place, self._owned(shards, n_blocks, place / name / "checkpoint", settings) as owned:
+            yield owned
+
+    @contextmanager
+    def _owned(
+        self, shards: Path, n_blocks: int, states: Path, settings: dict[str, Any]
+    ) -> Iterator[tuple[Blocks, Runs]]:
+        with connected(self.address) as ray:
             blocks = RayBlocks(ray, shards, states, n_blocks, self._n_workers(ray))
             try:
                 yield blocks, CheckpointedRuns(blocks, states, settings, self.resume)

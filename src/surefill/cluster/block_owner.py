@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from surefill.blocks import TreeSum
-from surefill.cluster.shards import read_shard
-from surefill.completion.bayes.row_block import RowBlock
+from surefill.cluster.stored_block import StoredBlock
 from surefill.errors import InputError
 from surefill.parallel import using_jobs
 
@@ -44,7 +43,7 @@ class BlockOwner:
 
     def __init__(self, shards: str, states: str, first: int, last: int, n_blocks: int, n_jobs: int = 1) -> None:
         self._states, self._n_blocks, self._n_jobs = Path(states), n_blocks, n_jobs
-        self._blocks = {index: RowBlock(read_shard(Path(shards), index)) for index in range(first, last)}
+        self._blocks = {index: StoredBlock(Path(shards), index) for index in range(first, last)}
         self._done = 0
         self._answer: Any = None
 

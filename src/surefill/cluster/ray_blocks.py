@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
@@ -16,6 +16,7 @@ import numpy as np
 from surefill.blocks import Sums, TreeSum
 from surefill.cluster.block_owner import Behind, BlockOwner, Call, Saved
 from surefill.errors import InputError
+from surefill.parallel import using_jobs
 
 LASTING = ("select_rows", "select_cols", "index", "forget")
 """Calls that a worker started anew is always told again: which cells there are. All else is in the states saved."""
@@ -56,6 +57,20 @@ def connected(address: str | None) -> Iterator[Any]:
         yield ray
     finally:
         ray.shutdown()
+
+
+def map_on(ray: Any, function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
+    """``[function(item) for item in items]``, each as a task on a core of the cluster, again where it was lost."""
+
+    def run(call: Callable[[Any], Any], item: Any) -> Any:
+        with using_jobs(1):
+            return call(item)
+
+    task, shared = ray.remote(num_cpus=1, max_retries=-1)(run), ray.put(function)
+    try:
+        return list(ray.get([task.remote(shared, item) for item in items]))
+    except ray.exceptions.RayTaskError as error:
+        raise _as_own(error) from None
 
 
 @dataclass

@@ -24,7 +24,7 @@ def write_shards(folder: Path, blocks: Iterable[BlockCells]) -> int:
     >>> import tempfile
     >>> import surefill as sf
     >>> from surefill.completion.bayes.row_block import blocks_of
-    >>> seen = sf.Observations([0, 1, 1], [0, 0, 2], [4.0, 3.0, 9.0])
+    >>> seen = sf.Observations([0, 1], [0, 2], [4.0, 9.0])
     >>> with tempfile.TemporaryDirectory() as place:
     ...     n = write_shards(Path(place), blocks_of(seen, cells=1))
     ...     [read_shard(Path(place), index).row_ids.tolist() for index in range(n)]
