@@ -32,7 +32,12 @@ highlight_language = "none"
 autodoc_typehints = "signature"
 autodoc_typehints_format = "short"
 autodoc_member_order = "bysource"
-autodoc_default_options = {"members": True}
+autodoc_default_options = {
+    "members": True,
+    # Methods of our own mixins are listed, those of scikit-learn and of built-in types are not.
+    "inherited-members": "BaseEstimator,TransformerMixin,_SetOutputMixin,_MetadataRequester,BaseException,Enum,"
+    "tuple,dict,str,object",
+}
 napoleon_google_docstring = False
 napoleon_custom_sections = [("Attributes", "params_style")]
 napoleon_use_rtype = False
