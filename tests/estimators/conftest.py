@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from surefill.confidence import Certificate
+from surefill import PartialCompleter
+from surefill.confidence import Certificate, CoverageProgram
+from surefill.datasets import make_blocks, make_low_rank
 from surefill.spaces import DenseConfidence
 
 
@@ -26,3 +28,19 @@ class Everywhere:
 def everywhere():
     """A confidence algorithm that trusts every entry."""
     return Everywhere()
+
+
+@pytest.fixture(scope="session")
+def sim():
+    return make_low_rank((60, 50), rank=2, n_draws=2500, noise=0.2, random_state=0)
+
+
+@pytest.fixture(scope="session")
+def fitted(sim):
+    return PartialCompleter(tolerance=0.08, confidence="posterior").fit(sim.observations)
+
+
+@pytest.fixture(scope="session")
+def blocks():
+    sim = make_blocks((15, 15), n_draws=675, rank=2, noise=0.1, random_state=0)
+    return sim, PartialCompleter(tolerance=0.5, confidence=CoverageProgram(K=1.0, gamma=0.3)).fit(sim.observations)

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from surefill import Observations, PartialCompleter
+from surefill.report.contents import gather
 
 
 @pytest.fixture(scope="session")
@@ -15,3 +16,8 @@ def uneven():
     values = truth[rows, cols] + rng.normal(size=len(rows)) * np.linspace(0.02, 1, 150)[rows]
     seen = Observations(rows, cols, np.clip(values, -2, 2), (150, 60), (-2, 2))
     return PartialCompleter(tolerance=0.2, confidence="posterior").fit(seen)
+
+
+@pytest.fixture(scope="session")
+def contents(uneven):
+    return gather(uneven)

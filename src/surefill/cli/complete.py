@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 MANY_CELLS = 10**7
-"""Cells from which it is said how fast they were looked at: fewer take less than a second."""
+"""From this many cells on the speed is printed: fewer take less than a second."""
 
 
 @click.command(cls=SectionedCommand, short_help="Fill the trusted part of a table of observations.")
@@ -296,7 +296,7 @@ def _written(done: CompletedFile) -> str:
 
 
 def _speed(done: CompletedFile) -> str:
-    """How many cells a second were looked at and written, where that took a while."""
+    """The cells computed and written per second, where that took a while."""
     if done.cells_looked_at < MANY_CELLS:
         return ""
     speed = done.cells_looked_at / done.writing_seconds / 1e6

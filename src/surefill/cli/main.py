@@ -90,7 +90,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _tell_of_cache() -> None:
-    """Where compiled code went, if it had to go elsewhere; nothing is imported to ask."""
+    """Say where compiled code is cached, if not in the usual place; imports nothing to find out."""
     compiler_cache = sys.modules.get("surefill.kernels.compiler_cache")
     if compiler_cache is not None and compiler_cache.CACHE.sentence is not None:
         say(f"surefill: {compiler_cache.CACHE.sentence}", err=True)

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 
 class NamedPath(click.Path):
-    """A path; an empty text, which would stand for the current folder, is none."""
+    """A path that is not empty: an empty one would mean the current folder."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The path, or one sentence."""
+        """The path, or an error in one sentence."""
         if value == "":
             self.fail("an empty text names no file or folder; give a name.", param, ctx)
         return super().convert(value, param, ctx)
@@ -49,7 +49,7 @@ class Positive(click.ParamType[float]):
     name = "number"
 
     def convert(self, value: str | float, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """The number, or one sentence."""
+        """The number, or an error in one sentence."""
         try:
             number = float(value)
         except ValueError:
@@ -60,7 +60,7 @@ class Positive(click.ParamType[float]):
 
 
 TIME_COLUMN = "Column that says when each observation was made: numbers, ISO dates or date-times."
-"""What --time names."""
+"""The start of the help of --time."""
 
 
 def reading_options(
@@ -70,11 +70,10 @@ def reading_options(
     time: str | None = None,
     features: bool = False,
 ) -> Callable[[Command], Command]:
-    """How to read a file of observations; ``bounds`` says what is taken where none are given.
+    """Options for reading a file of observations; ``bounds`` describes the default range of values.
 
-    ``tables`` are wide files and sheets, which only a command that reads its file whole can take; not ``wide`` ones
-    where lines are pairs. ``time`` says what a column of times is for, where one can be given, and ``features`` whether
-    side tables can.
+    ``tables`` adds options for Excel sheets and, unless ``wide`` is False, for wide files; both need a command that
+    reads the whole file. ``time`` adds --time and says what it is for, ``features`` adds side tables.
     """
     return section(
         "How FILE is read",

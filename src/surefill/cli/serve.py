@@ -64,7 +64,7 @@ def serve(
 
 
 def run(settings: Settings, model: Path | None) -> None:
-    """Serve until told to end."""
+    """Serve until SIGTERM or SIGINT."""
     import logging
 
     from surefill.service import make_server

@@ -1,4 +1,4 @@
-"""What commands print: sentences and tables in which nothing that came from a file commands the terminal."""
+"""Printing for the command line; control characters from files never reach a terminal."""
 
 from __future__ import annotations
 
@@ -13,31 +13,31 @@ from surefill.errors import brief, printable
 from surefill.inputs import cannot
 
 LAYOUT = "\n\t"
-"""Control signs that lay out a text."""
+"""Control characters that are printed as they are."""
 
 
 def say(text: str, err: bool = False) -> None:
-    """Print text for a person; labels and names in it have their control signs escaped."""
+    """Print text with the control characters of labels and names escaped."""
     click.echo(printable(text, kept=LAYOUT), err=err)
 
 
 def say_table(lines: str) -> None:
-    """Print lines of a table: as they are to a pipe or file, and as :func:`say` does where a person reads them."""
-    to_person = sys.stdout is not None and sys.stdout.isatty()
-    click.echo(printable(lines, kept=LAYOUT) if to_person else lines, nl=False)
+    """Print lines of a table: unchanged to a pipe or file, escaped as by :func:`say` to a terminal."""
+    to_terminal = sys.stdout is not None and sys.stdout.isatty()
+    click.echo(printable(lines, kept=LAYOUT) if to_terminal else lines, nl=False)
 
 
 def fail(sentence: str, exit_code: int = 2) -> NoReturn:
-    """One sentence on standard error, and the end."""
+    """Print one sentence on standard error and exit."""
     try:
         click.echo(f"surefill: {brief(sentence)}", err=True)
-    except OSError:  # nobody listens
+    except OSError:  # standard error is closed
         _silence(sys.stderr)
     sys.exit(exit_code)
 
 
 def fail_to_print(error: OSError) -> NoReturn:
-    """End when standard output takes no more: silently where its reader has left, as other programs do."""
+    """Exit after a failed write to standard output; silently if its reader has gone, as other programs do."""
     _silence(sys.stdout)
     if isinstance(error, BrokenPipeError):
         sys.exit(128 + signal.SIGPIPE)
@@ -45,13 +45,13 @@ def fail_to_print(error: OSError) -> NoReturn:
 
 
 def flush() -> None:
-    """Pass on what was printed, so that what goes wrong with it is told here and not when Python ends."""
+    """Flush standard output, so that an error shows here and not at the interpreter's exit."""
     if sys.stdout is not None:
         sys.stdout.flush()
 
 
 def _silence(stream: object) -> None:
-    """Let what is still held for a stream go nowhere, or Python would try once more at its end."""
+    """Discard what is still buffered for a stream: Python would try to write it again at exit."""
     try:
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())  # type: ignore[attr-defined]
     except (OSError, AttributeError, ValueError):

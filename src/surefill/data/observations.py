@@ -22,7 +22,6 @@ from surefill.data.labelled_axes import LabelledAxes
 from surefill.data.repeats import merge_repeats
 from surefill.data.units import UnitMap
 from surefill.errors import InputError
-from surefill.notebook import table
 from surefill.registry import storable
 
 SHARED = (
@@ -30,9 +29,6 @@ SHARED = (
     "_col_label_index", "row_features", "col_features",
 )  # fmt: skip
 """Attributes that a selected part shares with the whole."""
-
-SHOWN = 5
-"""Cells that a notebook shows: enough to recognise one's data."""
 
 
 @storable
@@ -164,7 +160,9 @@ class Observations(CellLookup, LabelledAxes):
         return text + ")"
 
     def _repr_html_(self) -> str:
-        return _as_table(self)
+        from surefill.data.observations_table import as_html
+
+        return as_html(self)
 
     @property
     def entries(self) -> Entries:
@@ -396,19 +394,3 @@ class Observations(CellLookup, LabelledAxes):
         from surefill.data.containers import from_table
 
         return from_table(table, row=row, col=col, value=value, bounds=bounds, skip_missing=skip_missing, time=time)
-
-
-def _as_table(seen: Observations) -> str:
-    """How much was seen, and the first few cells by label."""
-    first = np.arange(min(len(seen), SHOWN))
-    rows, cols = seen.rows[first], seen.cols[first]
-    names = seen.row_names(rows), seen.col_names(cols)
-    lines = list(zip(*names, seen.values[first].tolist(), seen.counts[first].tolist(), strict=True))
-    (m, n), (low, high) = seen.shape, seen.bounds
-    differing = f"; repeats differ in {seen.disagreements:,} of them" if seen.disagreements else ""
-    more = f" The first {SHOWN}:" if len(seen) > SHOWN else ""
-    sentence = (
-        f"{len(seen):,} of {m * n:,} cells were seen, in {seen.n_draws:,} draws, with values in [{low:g}, {high:g}]"
-        f"{differing}.{more}"
-    )
-    return table(f"Observations of {m:,} rows and {n:,} columns", sentence, (*seen.names, "draws"), lines)

@@ -20,8 +20,9 @@ from surefill.data.frames import axis_labels, library_of
 from surefill.data.labels import as_text
 from surefill.data.long_as_wide import refuse_long
 from surefill.errors import InputError, invalid_parameter, is_number
+from surefill.estimators.algorithms import choose_completion, choose_confidence, choose_risk, on_backend
 from surefill.estimators.atomic import atomic
-from surefill.estimators.fitting import Fitting, choose_completion, choose_confidence, choose_risk, on_backend
+from surefill.estimators.fitting import Fitting
 from surefill.estimators.matrix_api import complete_rows, fill
 from surefill.estimators.observing_methods import ObservingMethods
 from surefill.estimators.result import PartialCompletion

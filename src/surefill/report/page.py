@@ -86,7 +86,7 @@ def write_report(
 
 
 def write_page(path: Path, page: str) -> None:
-    """The page as a file; half characters, which names of files may hold, are escaped."""
+    """Write the page; lone surrogates, which file names may contain, are escaped."""
     path.write_text(page, encoding="utf-8", errors="backslashreplace")
 
 

@@ -24,7 +24,7 @@ LARGEST_RATIO, LARGEST_TILT = 5.0, 1.0
 """Losses over their expectation are clipped at the first when slopes are learnt, exponents at the second."""
 
 ENOUGH_TO_CHOOSE = 100_000
-"""Entries that choose how many draws a prior counts for, out of more: it comes in steps of two."""
+"""Entries on which the strength of a prior is chosen, of more: it comes in steps of two."""
 
 TINY, ROUNDING = 1e-300, 1e-12
 """The first keeps divisions by empty sums finite, the second tells a spread of exactly 0 from rounding."""
@@ -121,7 +121,7 @@ class NoiseSide:
 
     @property
     def _some(self) -> slice:
-        """Entries that choose how many draws a prior counts for: all, or some of very many."""
+        """Entries on which the strength of a prior is chosen: all, or a part of very many."""
         return slice(None, None, max(1, len(self.group) // ENOUGH_TO_CHOOSE))
 
     def _best(self, ratio: Array, left_out: Callable[[float], Array]) -> float:

@@ -34,7 +34,7 @@ LEAST_EXPECTED = 50
 """Cells of O2 that every stratum expects, so that its ratio is known to about 14%."""
 
 MOST_DRAWS = 4_000_000
-"""Draws at most of cells outside O1: each of 16 strata is summed over to a few thousandths."""
+"""Most draws of cells outside O1: the sum over each of 16 strata is then known to a few thousandths."""
 
 BINS = 400
 """Narrow bins of p out of which strata are made."""

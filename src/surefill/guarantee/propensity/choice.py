@@ -36,8 +36,8 @@ MOST_HELD_OUT = 50_000
 """Held-out locations at most: so many tell gains of a hundredth of a nat per cell from none."""
 
 MOST_LOCATIONS = 1_000_000
-"""Locations at most that factors are learnt from, margins from all: a few dozen numbers are held for each, and a row or
-column has seven coefficients, for which some dozen locations are enough."""
+"""Most locations that factors are fitted on, while margins use all: each takes a few dozen numbers of memory, and some
+dozen locations are enough for the seven coefficients of a row or column."""
 
 FEWEST_HELD_OUT = 50
 """Held-out locations without which no choice is made."""
