@@ -23,6 +23,9 @@ LARGEST_VALUE = 1e60
 """Of values and bounds: losses are squares, 10^120, and what is computed with their squares, 10^240 and sums of many
 such, stays below the largest double, 1.8e308."""
 
+LARGEST_TOLERANCE = LARGEST_VALUE**2
+"""Of mean squared errors; their squares, by which bets are sized, stay below the largest double, too."""
+
 LARGEST_SEED = 2**63 - 1
 """Seeds fit into 64 bits with sign, as files and other libraries keep them."""
 

@@ -264,7 +264,10 @@ def test_the_seed_reaches_the_coverage_program():
 @pytest.mark.parametrize(
     ("parameters", "sentence"),
     [
-        ({"tolerance": 0}, "The 'tolerance' parameter of PartialCompleter must be a number above 0, or None. Got 0"),
+        (
+            {"tolerance": 0},
+            "The 'tolerance' parameter of PartialCompleter must be a number above 0 and at most 1e.120, or None. Got 0",
+        ),
         ({"tolerance": -1.0}, "'tolerance' parameter"),
         ({"tolerance": "a"}, "'tolerance' parameter"),
         ({"delta": 0.0}, "'delta' parameter of PartialCompleter must be a number above 0 and below 1"),

@@ -77,6 +77,19 @@ def test_a_delta_next_to_one_keeps_no_less_than_a_smaller_one():
     assert min(kept[3:]) >= kept[0]
 
 
+@pytest.mark.parametrize("tolerance", [15.0, 16.0, 20.0, 1e6, 1e60, 1e120])
+def test_a_tolerance_that_no_loss_exceeds_keeps_everything(tolerance):
+    rng, n = np.random.default_rng(3), 160
+    held_out, risk, weight = rng.random(n) < 0.2, rng.uniform(0.5, 2.0, n), rng.uniform(3.0, 8.0, n)
+    largest = np.full(n, 16.0)
+    cells = Population.of(risk, weight, largest, 1.0, ~held_out, float((~held_out).sum()))
+    plan = SelectionPlan(tolerance, 0.05, 0.0, int(held_out.sum()), n, cells, SQUARED)
+    loss = np.minimum(risk * rng.chisquare(1, n), 16.0)
+    tested = Calibration(risk[held_out], np.ones(held_out.sum()), *(x[held_out] for x in (loss, largest, weight)))
+    with np.errstate(all="raise", under="ignore"):
+        assert select(plan, tested).filled_share > 0.95
+
+
 def test_the_kept_set_is_most_of_what_the_truth_allows_and_is_broken_at_most_delta_of_the_time():
     """Risks are right: all of {risk <= t} has mean loss t / 2, so that tolerance 0.3 allows t = 0.6 (less the cut)."""
     rng, broken, thresholds = np.random.default_rng(2), 0, []

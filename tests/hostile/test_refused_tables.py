@@ -6,6 +6,7 @@ sentence. Every case is put to both ``complete`` and ``stream`` where ``{}`` sta
 
 from __future__ import annotations
 
+import errno
 import gzip
 import json
 import os
@@ -79,6 +80,35 @@ def test_it_is_refused_in_one_sentence(run, tmp_path, monkeypatch, capfd, case, 
     assert said.err[:-1].isprintable()
     assert len(said.err) <= 400
     assert contents(tmp_path) == before
+
+
+@pytest.mark.parametrize("tolerance", ["1e300", "1e121", "0", "-1", "nan", "inf"])
+def test_tolerances_that_are_none(run, folder, capfd, tolerance):
+    assert run("complete", "good.csv", "-o", "out.csv", "--tolerance", tolerance) == 2
+    assert capfd.readouterr().err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("option", "sign", "words"), [("--by", "²", "no column '²'"), ("--delimiter", "\udcff", "good.csv")]
+)
+def test_signs_that_are_no_numbers_and_no_text(run, folder, capfd, option, sign, words):
+    assert run("evaluate", "good.csv", option, sign) == 2
+    assert words in capfd.readouterr().err
+
+
+def test_a_folder_that_may_not_be_looked_into(run, folder, capfd, monkeypatch):
+    system = os.stat
+
+    def refuse(path, *more, **named):
+        if str(path) == "good.csv":
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        return system(path, *more, **named)
+
+    for command in ("complete", "evaluate"):
+        with monkeypatch.context() as closed:
+            closed.setattr(os, "stat", refuse)
+            assert run(command, "good.csv", *(("-o", "out.csv") if command == "complete" else ())) == 2
+        assert "good.csv cannot be read: permission denied" in capfd.readouterr().err
 
 
 PLACES = {

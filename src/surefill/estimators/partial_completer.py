@@ -31,6 +31,7 @@ from surefill.estimators.seeds import check_random_state, choose_seed
 from surefill.estimators.table_methods import TableMethods
 from surefill.estimators.wide_frame import compare_columns, complete_frame
 from surefill.guarantee.propensity import AIMS, Aim
+from surefill.inputs import LARGEST_TOLERANCE
 from surefill.losses import choose_loss
 from surefill.parallel import check_n_jobs, using_jobs
 from surefill.waiting import Watcher, check_progress, part, watching
@@ -195,8 +196,9 @@ class PartialCompleter(ObservingMethods, TableMethods, OneToOneFeatureMixin, Tra
             return replace(fitting, progress=progress).run(observations, asked, shape)
 
     def _validate(self) -> None:
-        if self.tolerance is not None and not (is_number(self.tolerance) and 0 < self.tolerance < np.inf):
-            raise invalid_parameter("PartialCompleter", "tolerance", "a number above 0, or None", self.tolerance)
+        if self.tolerance is not None and not (is_number(self.tolerance) and 0 < self.tolerance <= LARGEST_TOLERANCE):
+            expected = f"a number above 0 and at most {LARGEST_TOLERANCE:g}, or None"
+            raise invalid_parameter("PartialCompleter", "tolerance", expected, self.tolerance)
         if not (is_number(self.delta) and 0 < self.delta < 1):
             raise invalid_parameter("PartialCompleter", "delta", "a number above 0 and below 1", self.delta)
         choose_loss(self.loss)

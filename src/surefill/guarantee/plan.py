@@ -27,8 +27,9 @@ STARTS = ((0.5, 0.1), (1.0, 0.9))
 LEFT_OUT = (0.0, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.85)
 """Shares of the supported cells, the most exposed ones, that may be left out so that bets can be larger."""
 
-LARGEST_GAIN = 1e3
-"""A cell without loss multiplies the capital by at most a thousand: bets are bounded where no loss can be large."""
+LARGEST_GAIN = 10.0
+"""b g at most, on a cell without loss: bets are bounded where no loss is far above the tolerance. The least of eight
+bets is then below .08, at which cells of any weight above 1.04 win; eight from a thousand on end at 8, and lose."""
 
 TINY = 1e-300
 """Keeps divisions and roots defined where there is nothing to lose."""

@@ -339,7 +339,7 @@ def _load_bytes(path: Path) -> NDArray[np.uint8]:
 
 
 def _delimiter_bytes(delimiter: str) -> tuple[int, int]:
-    encoded = delimiter.encode()
+    encoded = delimiter.encode(errors="surrogateescape")
     if not 1 <= len(encoded) <= 2 or any(byte in b'"\r\n' for byte in encoded):
         expected = "one or two characters other than quotes and line ends"
         raise invalid_parameter("read_observations", "delimiter", expected, delimiter)
