@@ -1,8 +1,9 @@
 """A fit on row blocks of a Ray cluster next to the fit of one table: same result, cost, bytes moved, memory.
 
 Every fit runs in a process of its own; its processor time is that of the process and of all that it started, Ray's
-daemons included. Run with ``make bench-cluster``, and with ``--spark PYTHON`` (a Python that has pyspark, and a JRE)
-for Spark's ALS on the same table.
+daemons included. A few sweeps before, in which processes start and kernels are loaded, are counted apart. Run with
+``make bench-cluster``, and with ``--spark PYTHON`` (a Python that has pyspark, and a JRE) for Spark's ALS on the same
+table.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -81,7 +83,7 @@ def fit_local(train: sf.Observations, rank: int) -> dict[str, object]:
     BayesianFactorModel(rank=rank, max_sweeps=2).fit(train.select(np.arange(600_000)))  # compiled
     cpu, start = processor_seconds(), time.perf_counter()
     completion = BayesianFactorModel(rank=rank).fit(train)
-    spent = {"cpu": processor_seconds() - cpu, "seconds": time.perf_counter() - start}
+    spent = {"cpu": processor_seconds() - cpu, "seconds": time.perf_counter() - start, "starting": 0.0}
     return {"completion": completion, **spent, "worker_mb": own_megabytes(os.getpid())}
 
 
@@ -95,7 +97,7 @@ def fit_ray(train: sf.Observations, rank: int, n_workers: int) -> dict[str, obje
     model, moved = BayesianFactorModel(rank=rank), []
     with tempfile.TemporaryDirectory() as folder, connected(None) as ray:
         place = Path(folder)
-        begun_cpu, start = processor_seconds(), time.perf_counter()
+        before = processor_seconds()
         n_blocks = write_shards(place / "shards", blocks_of(train))
         blocks = RayBlocks(ray, place / "shards", place / "states", n_blocks, n_workers)
         runs = CheckpointedRuns(blocks, place / "states", {}, False)
@@ -104,10 +106,15 @@ def fit_ray(train: sf.Observations, rank: int, n_workers: int) -> dict[str, obje
         def count(_: object) -> None:
             moved.append((blocks.traffic.sent, blocks.traffic.received))
 
+        few = BayesianFactorModel(rank=rank, max_sweeps=2)
+        *_, first = few.grow(replace(solver, path="first"), rank)  # workers have imported and compiled then
+        solver.release(first.state)
+        begun_cpu, start = processor_seconds(), time.perf_counter()
         *_, outcome = model.grow(solver, rank, count)
         pids = blocks.processes()
         memory = [own_megabytes(pid) for pid in pids]
         spent = {"cpu": processor_seconds() - begun_cpu, "seconds": time.perf_counter() - start}
+        spent["starting"] = begun_cpu - before
         completion = solver.completion(outcome, train.shape[0])
         n_cols = len(completion.cols.ids)
         by_layout = [n_workers * size for size in bytes_per_sweep(n_cols, completion.rank + 1, single=True)]
@@ -118,7 +125,7 @@ def fit_ray(train: sf.Observations, rank: int, n_workers: int) -> dict[str, obje
 
 
 SPARK = """
-import json, resource, sys, time
+import json, os, sys, time
 import numpy as np, pandas as pd
 from pyspark.ml.recommendation import ALS
 from pyspark.sql import SparkSession
@@ -131,7 +138,16 @@ train, test = (session.read.parquet(f"{folder}/{name}.parquet") for name in ("tr
 als = ALS(rank=rank, maxIter=10, regParam=0.05, userCol="i", itemCol="j", ratingCol="y", seed=0)
 model = als.fit(train)
 errors = model.transform(test).na.drop().selectExpr("avg((prediction - y) * (prediction - y)) as e").collect()[0].e
-print(json.dumps({"rmse": float(np.sqrt(errors)), "seconds": time.time() - start}))
+cpu, of = 0, {os.getpid()}
+for pid in sorted(int(name) for name in os.listdir("/proc") if name.isdigit()):
+    try:
+        fields = open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()
+    except OSError:
+        continue
+    if pid in of or int(fields[1]) in of:  # the process itself, and the virtual machine and what it started
+        of.add(pid)
+        cpu += sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+print(json.dumps({"rmse": float(np.sqrt(errors)), "seconds": time.time() - start, "cpu": cpu}))
 session.stop()
 """
 
@@ -143,15 +159,13 @@ def spark(python: str, train: sf.Observations, test: sf.Observations, rank: int)
         for name, part in (("train", train), ("test", test)):
             table = pd.DataFrame({"i": part.rows, "j": part.cols, "y": np.asarray(part.values, dtype=np.float32)})
             table.to_parquet(f"{folder}/{name}.parquet")
-        before = os.times()
         told = subprocess.run([python, "-c", SPARK, folder, str(rank)], capture_output=True, text=True, check=False)
-        after = os.times()
-    cpu = after.children_user + after.children_system - before.children_user - before.children_system
     if told.returncode:
         print(f"Spark did not run: {told.stderr.splitlines()[-1]}")
         return
     found = json.loads(told.stdout.splitlines()[-1])
-    print(f"| Spark ALS, local[2], 10 iterations | {cpu:.1f} | {found['seconds']:.0f} | {found['rmse']:.4f} | | |")
+    figures = f"{found['cpu']:.1f} | | {found['seconds']:.0f} | {found['rmse']:.4f}"
+    print(f"| Spark ALS, local[2], 10 iterations | {figures} | | |")
 
 
 def one(arguments: argparse.Namespace) -> None:
@@ -168,7 +182,8 @@ def one(arguments: argparse.Namespace) -> None:
 def compare(arguments: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory() as folder:
         print(f"{arguments.cells:,} draws of {arguments.shape[0]:,} x {arguments.shape[1]:,}, rank {arguments.rank}\n")
-        print("| | processor s | s | held-out RMSE | largest difference | MB of a worker |\n|---|---|---|---|---|---|")
+        print("| | processor s | to start | s | held-out RMSE | largest difference | MB of a worker |")
+        print("|---|---|---|---|---|---|---|")
         results = {}
         for n_workers in (0, *arguments.workers):
             into = f"{folder}/{n_workers}.npy"
@@ -181,7 +196,7 @@ def compare(arguments: argparse.Namespace) -> None:
             results[n_workers] = found, predicted
             name = f"Ray, {n_workers} workers" if n_workers else "one table, threads"
             away = np.abs(predicted - results[0][1]).max()
-            figures = f"{found['cpu']:.1f} | {found['seconds']:.0f} | {found['rmse']:.4f}"
+            figures = f"{found['cpu']:.1f} | {found['starting']:.1f} | {found['seconds']:.0f} | {found['rmse']:.4f}"
             print(f"| {name} | {figures} | {away:.1e} | {found['worker_mb']:.0f} |", flush=True)
         if arguments.spark:
             spark(arguments.spark, *simulated(arguments.cells, tuple(arguments.shape)), arguments.rank)

@@ -78,8 +78,9 @@ class RayBackend:
     ----------
     address : of the cluster, such as "10.0.0.1:6379" or "auto"; when None one is started on this machine and ended
         with the fit.
-    workers : actors that own the blocks, each on one core; when None as many as the cluster has cores. The result does
-        not depend on it.
+    workers : actors that own the blocks; when None as many as the cluster has cores for. The result does not depend on
+        it.
+    cores : of each worker. Fewer workers with more cores move less; the result does not depend on it either.
     folder : for the blocks and for checkpoints after every sweep; all machines must see it. When None a temporary one,
         where the cluster is this machine.
     resume : go on from the checkpoints in ``folder``, of the same table and settings.
@@ -95,6 +96,7 @@ class RayBackend:
 
     address: str | None = None
     workers: int | None = None
+    cores: int = 1
     folder: str | Path | None = None
     resume: bool = False
     block_cells: int | None = None
@@ -102,6 +104,8 @@ class RayBackend:
     def __post_init__(self) -> None:
         if self.workers is not None and not (isinstance(self.workers, int) and self.workers >= 1):
             raise invalid_parameter("RayBackend", "workers", "a whole number of at least 1, or None", self.workers)
+        if not (isinstance(self.cores, int) and self.cores >= 1):
+            raise invalid_parameter("RayBackend", "cores", "a whole number of at least 1", self.cores)
         if self.folder is None and (self.address is not None or self.resume):
             raise InputError(
                 "a cluster of several machines, or a fit that is resumed, needs a folder that all of them see for the "
@@ -133,14 +137,14 @@ class RayBackend:
         self, shards: Path, n_blocks: int, states: Path, settings: dict[str, Any]
     ) -> Iterator[tuple[Blocks, Runs]]:
         with connected(self.address) as ray:
-            blocks = RayBlocks(ray, shards, states, n_blocks, self._n_workers(ray))
+            blocks = RayBlocks(ray, shards, states, n_blocks, self._n_workers(ray), self.cores)
             try:
                 yield blocks, CheckpointedRuns(blocks, states, settings, self.resume)
             finally:
                 blocks.close()
 
     def _n_workers(self, ray: Any) -> int:
-        return self.workers or max(1, int(ray.cluster_resources().get("CPU", 1)))
+        return self.workers or max(1, int(ray.cluster_resources().get("CPU", 1)) // self.cores)
 
     @contextmanager
     def _place(self) -> Iterator[Path]:
@@ -156,7 +160,7 @@ def choose_backend(given: object) -> Any:
     """The backend that the user named or gave; None for tables in memory.
 
     >>> choose_backend(None) is None, choose_backend("ray")
-    (True, RayBackend(address=None, workers=None, folder=None, resume=False, block_cells=None))
+    (True, RayBackend(address=None, workers=None, cores=1, folder=None, resume=False, block_cells=None))
     """
     if given is None or given == "local":
         return None

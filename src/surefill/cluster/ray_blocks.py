@@ -98,14 +98,14 @@ class RayBlocks:
     Every call is numbered and kept, until states are saved, so that a worker that died can be told again.
     """
 
-    def __init__(self, ray: Any, shards: Path, states: Path, n_blocks: int, n_workers: int) -> None:
+    def __init__(self, ray: Any, shards: Path, states: Path, n_blocks: int, n_workers: int, n_jobs: int = 1) -> None:
         self._ray, self._n_blocks = ray, n_blocks
         bounds = np.linspace(0, n_blocks, min(n_workers, n_blocks) + 1).round().astype(int).tolist()
         self._ranges = list(pairwise(bounds))
         # Actors ask for no cores, so that those of a lost machine find a place on the others.
         actor = ray.remote(max_restarts=-1, num_cpus=0, scheduling_strategy="SPREAD")(BlockOwner)
         places = str(shards.absolute()), str(states.absolute())
-        self._actors = [actor.remote(*places, first, last, n_blocks) for first, last in self._ranges]
+        self._actors = [actor.remote(*places, first, last, n_blocks, n_jobs) for first, last in self._ranges]
         self._told: list[_Told] = []
         self._number = 0
         self.saved: dict[str, Saved] = {}
