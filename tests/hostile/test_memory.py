@@ -180,8 +180,9 @@ def test_time_and_memory_are_told_before_long_work(monkeypatch, free):
 def test_the_forecast_is_printed_before_the_fit(run, folder, monkeypatch, capsys):
     monkeypatch.setattr(forecast, "LONG", 0.0)
     monkeypatch.setattr(PartialCompleter, "fit", lambda *_: (_ for _ in ()).throw(InputError("that is all.")))
-    assert run("complete", "good.csv", "-o", "out.csv") == 2
-    assert capsys.readouterr().err.startswith("This takes about 1 minute and 550 MB of memory")
+    for command in (("complete", "good.csv", "-o", "out.csv"), ("evaluate", "good.csv")):
+        assert run(*command) == 2
+        assert capsys.readouterr().err.startswith("This takes about 1 minute and 550 MB of memory")
 
 
 def test_values_that_dominate_are_told_on_the_terminal_and_in_the_report(run, folder, lines, capsys):

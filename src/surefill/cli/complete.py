@@ -21,13 +21,13 @@ from surefill.cli.options import (
     seed_option,
     skipped,
 )
-from surefill.cli.progress import ProgressBars
+from surefill.cli.progress import ProgressBars, announced
 from surefill.cli.sections import SectionedCommand, section
 from surefill.cli.terminal import say
 from surefill.registry import AUTO, COMPLETIONS, CONFIDENCES
 
 if TYPE_CHECKING:
-    from surefill.jobs import CompletedFile, Forecast, TableSize
+    from surefill.jobs import CompletedFile, TableSize
 
 
 MANY_CELLS = 10**7
@@ -211,12 +211,6 @@ def _backend(options: dict[str, Any]) -> Any:
     if given:
         raise InputError(f"--{next(iter(given))} is about a cluster: it goes with --backend ray.")
     return None
-
-
-def announced(forecast: Forecast, bars: ProgressBars) -> None:
-    """Tell how long it will take, and how much memory."""
-    with bars.paused():
-        say(forecast.sentence, err=True)
 
 
 def agreed(size: TableSize, yes: bool, bars: ProgressBars) -> bool:

@@ -18,7 +18,7 @@ from surefill.cli.options import (
     seed_option,
     skipped,
 )
-from surefill.cli.progress import ProgressBars
+from surefill.cli.progress import ProgressBars, announced
 from surefill.cli.sections import SectionedCommand
 from surefill.cli.terminal import say
 from surefill.inputs import position_or_name
@@ -100,6 +100,7 @@ def evaluate(
             confidence=options["confidence"],
             loss=options["loss"],
             random_state=options["seed"],
+            announce=lambda forecast: announced(forecast, bars),
             progress=bars,
         )
     say(json.dumps(found.summary(), indent=2) if as_json else describe(found.summary()))

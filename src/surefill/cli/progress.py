@@ -6,10 +6,13 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from surefill.cli.terminal import say
 from surefill.waiting import Part, ProgressBar
+
+if TYPE_CHECKING:
+    from surefill.jobs import Forecast
 
 BYTES_PER_SECOND = 1e6
 """Of a stream, about: 25 bytes an observation, of which some 40,000 are learnt in a second."""
@@ -38,6 +41,12 @@ class ProgressBars(ProgressBar):
         """So many bytes are done."""
         if self._size:
             self.reached(min(1.0, position / self._size))
+
+
+def announced(forecast: Forecast, bars: ProgressBars) -> None:
+    """Tell how long it will take, and how much memory."""
+    with bars.paused():
+        say(forecast.sentence, err=True)
 
 
 class Interrupted(BaseException):

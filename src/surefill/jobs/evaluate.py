@@ -14,9 +14,11 @@ from surefill.arrays import Array, Indices
 from surefill.data import Observations
 from surefill.data.splits import fold_numbers, time_blocks
 from surefill.errors import InputError
+from surefill.estimators.costs import seconds_of_comparison, seconds_of_fit
 from surefill.estimators.evaluation import Evaluation, evaluate_folds
 from surefill.io import ReadOptions
 from surefill.io.readers import check_source, read_ordered
+from surefill.jobs.forecast import Announce, Forecast, saying_what_fits
 from surefill.jobs.stages import about, check_observed, read_file, stage
 from surefill.report import check_picture_target, draw_risk_coverage
 from surefill.waiting import Watcher, watched
@@ -47,6 +49,7 @@ def evaluate_file(
     confidence: Any = "auto",
     loss: Any = "squared",
     random_state: int = 0,
+    announce: Announce | None = None,
     progress: Watcher = None,
 ) -> Evaluation:
     """Hold out each fold of ``file`` in turn, predict it, and score the ways to rank entries by trust.
@@ -59,7 +62,7 @@ def evaluate_file(
         cells in order of time are cut into ``by`` + 1 blocks, and block k = 1, 2, ... is predicted from those before
         it, see :func:`surefill.data.split_times`. A cell that was drawn more than once counts when it was last.
     picture : where to draw risk-coverage curves as well.
-    read, tolerance, delta, confidence, loss, random_state, progress : as in :func:`complete_file`.
+    read, tolerance, delta, confidence, loss, random_state, announce, progress : as in :func:`complete_file`.
 
     Examples
     --------
@@ -88,7 +91,10 @@ def evaluate_file(
         with stage("reading", progress):
             observations, times = read_ordered(source, options, order_by)
         folds = _windows(source, times, by)
-    with about(source):
+    forecast = _forecast(observations, folds, only)
+    if announce is not None and forecast.is_long:
+        announce(forecast)
+    with saying_what_fits(forecast, source), about(source):
         found = evaluate_folds(
             observations,
             folds,
@@ -105,6 +111,13 @@ def evaluate_file(
         scores: dict[str, ArrayLike] = {ORDER_NAMES[name]: score for name, score in found.scores.items()}
         draw_risk_coverage(found.losses, scores, picture, found.loss.mean_name)
     return found
+
+
+def _forecast(observations: Observations, folds: Indices, only: Sequence[int] | None) -> Forecast:
+    """A fit and a comparison for each fold, of which one fit is counted by the forecast itself."""
+    k = len(np.unique(folds)) if only is None else len(only)
+    fits = max(k - 1, 0) * seconds_of_fit(observations)
+    return Forecast.of(observations, fits + k * seconds_of_comparison(observations))
 
 
 def _check_read_twice(file: Path, by: int | str) -> None:
