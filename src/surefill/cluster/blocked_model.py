@@ -48,6 +48,11 @@ class BlockedFactorModel:
         _refuse_more(observations)
         return replace(self, model=self.model.chosen_for(observations, progress))
 
+    def with_few_factors(self, most: int) -> Self:
+        """The same with at most so many factors; itself where it has no more."""
+        few = self.model.with_few_factors(most)
+        return self if few is self.model else replace(self, model=few)
+
     def fit(self, observations: Observations, progress: ProgressCallback | None = None) -> BayesianFactorCompletion:
         """Complete the whole matrix."""
         if len(observations) <= self.fewest_cells:

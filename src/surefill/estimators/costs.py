@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from surefill.confidence import ConfidenceAlgorithm, CoverageGame, CoverageProgram, PosteriorVariance
-from surefill.data import Observations
+from surefill.data import COMPACT_CELLS, Observations
 from surefill.parallel import MIN_RANGE_ENTRIES, n_workers
 from surefill.risk.cross_fitting import ENOUGH_RESIDUALS, LEAST_SHARE, MANY_CELLS, MOST_IN_BLOCKS, N_FOLDS
 from surefill.waiting import Part
@@ -52,7 +52,7 @@ def parts_of_fit(
         Part("setting aside", 0.01 + aside),
         _completion("choice", train),
         *(trials if trial else []),
-        _completion("fit", train, sweeps=COMPLETION_STEPS + (SWEEPS_FROM_START if thinned else 0)),
+        _completion("fit", train, sweeps=COMPLETION_STEPS + (SWEEPS_FROM_START if train >= COMPACT_CELLS else 0)),
         _named("support", *slowest),
     ]
     if learns_risk:

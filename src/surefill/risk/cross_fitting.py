@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from surefill.arrays import Array, IntArray
 from surefill.completion import Completion, CompletionAlgorithm
-from surefill.data import Observations
+from surefill.data import COMPACT_CELLS, Observations
 from surefill.data.groups import Groups, compact_positions, locate
 from surefill.data.splits import bernoulli_mask, fold_numbers
 from surefill.errors import InputError
@@ -18,6 +18,7 @@ from surefill.loop import ProgressCallback
 from surefill.losses import SQUARED, Loss
 from surefill.parallel import current_map
 from surefill.registry import storable
+from surefill.risk.noise_factors import TINY
 from surefill.waiting import Waiting, part
 
 FEWEST = 20
@@ -30,6 +31,10 @@ MANY_CELLS, ENOUGH_RESIDUALS, LEAST_SHARE = 2_000_000, 2_000_000, 0.1
 """Beyond ``MANY_CELLS`` the risk is learnt on one fold: a fifth of the cells, of more than ten million cells two
 million, but at least a tenth. The variance of a row of a hundred cells is then estimated from ten of them, to 45% if
 errors are normal, and shrunk towards that of the others; the curves that all cells share are known far better."""
+
+FOLD_FACTORS = 20
+"""Most factors of the completions of folds from ``COMPACT_CELLS`` cells on. On MovieLens 1M, completed by 80 factors,
+AURC is .4262 with 20 in each fold and .4258 with 40 in twice the time."""
 
 MOST_IN_BLOCKS = 2_000_000
 """Largest number of cells, from randomly drawn rows, on which the one factor for cells without support is measured."""
@@ -108,8 +113,9 @@ class CrossFit:
     """Completions of the observations, each fitted without one of ``n_folds`` random folds of the cells.
 
     A fold is fitted once, when it is first needed: the first serves as the trial fit, and the risk, the expectation of
-    ``loss``, is learnt from all of them. Beyond two million cells there is one fold, of a tenth to a fifth of the
-    cells.
+    ``loss``, is learnt from all of them. Of many cells, folds are completed with few factors, and the first also with
+    all of them, which tells how large losses are then. Beyond two million cells there is one fold, of a tenth to a
+    fifth of the cells, and that with all factors.
 
     Examples
     --------
@@ -143,11 +149,16 @@ class CrossFit:
         else:
             self._fold = fold_numbers(n_cells, self.n_folds, random_state)
         self._progress = progress
-        self._completions: dict[int, Completion] = {}
+        self._with_all_factors: dict[int, Completion] = {}
+        few = getattr(algorithm, "with_few_factors", None)
+        many = COMPACT_CELLS <= n_cells <= MANY_CELLS
+        self._of_folds: CompletionAlgorithm = few(FOLD_FACTORS) if few is not None and many else algorithm
+        self._coarse = self._of_folds is not algorithm
+        self._completions: dict[int, Completion] = {} if self._coarse else self._with_all_factors
 
     def fitted_folds(self) -> list[int]:
         """The folds that are fitted already; the first is fitted if none is."""
-        self.completion(0)
+        self.fold_completion(0)
         return sorted(self._completions)
 
     def positions(self, fold: int) -> NDArray[np.int64]:
@@ -160,9 +171,15 @@ class CrossFit:
         return self.observations.select(~held), self.observations.select(held)
 
     def completion(self, fold: int) -> Completion:
-        """The completion of the cells outside this fold."""
+        """The completion of the cells outside this fold, with all factors."""
+        if fold not in self._with_all_factors:
+            self._with_all_factors[fold] = self.algorithm.fit(self.split(fold)[0], self._progress)
+        return self._with_all_factors[fold]
+
+    def fold_completion(self, fold: int) -> Completion:
+        """The same, of many cells with few factors: what the risk is learnt from."""
         if fold not in self._completions:
-            self._completions[fold] = self.algorithm.fit(self.split(fold)[0], self._progress)
+            self._completions[fold] = self._of_folds.fit(self.split(fold)[0], self._progress)
         return self._completions[fold]
 
     def fit_all(self) -> None:
@@ -171,17 +188,18 @@ class CrossFit:
         # Steps of several folds come from several threads at once, which only a progress bar can make sense of.
         progress = self._progress if isinstance(self._progress, Waiting) else None
         with part(progress, "cross-fitting"):
-            fitted = current_map().map(lambda fold: self.algorithm.fit(self.split(fold)[0], progress), missing)
+            fitted = current_map().map(lambda fold: self._of_folds.fit(self.split(fold)[0], progress), missing)
         self._completions.update(zip(missing, fitted, strict=True))
 
     def evidence(self, completion: Completion) -> Evidence:
         """The evidence of ``completion``, which was fitted on all cells."""
-        return Evidence.of(self.observations, completion, self.completion(0) if self.thinned else None)
+        same = not (self.thinned or self._coarse)
+        return Evidence.of(self.observations, completion, None if same else self.fold_completion(0))
 
     def whole(self) -> Completion:
-        """The completion of all cells; beyond two million it continues from the one fold's, if the algorithm can."""
+        """The completion of all cells; of many it continues from that of the first fold, if the algorithm can."""
         fit_from = getattr(self.algorithm, "fit_from", None)
-        if self.thinned and fit_from is not None:
+        if (self.thinned or self._coarse) and fit_from is not None:
             completion: Completion = fit_from(self.completion(0), self.observations, self._progress)
             return completion
         return self.algorithm.fit(self.observations, self._progress)
@@ -191,10 +209,20 @@ class CrossFit:
         self.fit_all()
         parts = current_map().map(lambda fold: self._residuals_of(fold, loss or self.loss), range(self.n_folds))
         names = [field.name for field in fields(Residuals)]
-        return Residuals(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
+        found = Residuals(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
+        if not self._coarse:
+            return found
+        return replace(found, loss=found.loss * self._relative_loss(loss or self.loss, parts[0]))
+
+    def _relative_loss(self, loss: Loss, coarse: Residuals) -> float:
+        """The mean loss of the first fold with all factors, over that of ``coarse``, with few."""
+        held_out = self.split(0)[1]
+        losses = loss.at(held_out, self.completion(0).at(held_out.rows, held_out.cols))
+        mean, mean_coarse = (float(np.average(each, weights=coarse.counts)) for each in (losses, coarse.loss))
+        return mean / max(mean_coarse, TINY)
 
     def _residuals_of(self, fold: int, loss: Loss) -> Residuals:
-        completion, held = self.completion(fold), self._fold == fold
+        completion, held = self.fold_completion(fold), self._fold == fold
         # The other cells are counted only where the completion has no variance of its own.
         counted = self.observations if hasattr(completion, "variance") else self.observations.select(~held)
         return Residuals.of(self.observations.select(held), Evidence.of(counted, completion), loss)
@@ -215,7 +243,7 @@ class CrossFit:
             return None
         train = cells.select(inside & ~held_out)
         with part(self._progress, "hidden blocks"):
-            evidence = Evidence.of(train, self.algorithm.fit(train, self._progress))
+            evidence = Evidence.of(train, self._of_folds.fit(train, self._progress))
         return HiddenBlocks(evidence, cells.select(held_out), cells.select(~inside))
 
     def _some_lines(self) -> tuple[Observations, NDArray[Any]]:

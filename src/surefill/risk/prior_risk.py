@@ -113,7 +113,7 @@ def _hidden(cross_fit: CrossFit, fold: int) -> tuple[NDArray[np.int64], tuple[Ar
     """The cells of a fold, predicted from their column alone, from their row alone, and from neither."""
     train, cells = cross_fit.split(fold)
     m, n = train.shape
-    completion = extend_completion(cross_fit.completion(fold), (m + 1, n + 1), train)
+    completion = extend_completion(cross_fit.fold_completion(fold), (m + 1, n + 1), train)
     row, col = np.full(len(cells), m), np.full(len(cells), n)
     pairs = (row, cells.cols), (cells.rows, col), (row, col)
     from_col, from_row, from_none = (completion.at(*pair) for pair in pairs)

@@ -218,6 +218,10 @@ class BayesianFactorModel:
                 outcome = wider.run(min(GROWTH_SWEEPS, self.max_sweeps), progress)
             yield outcome
 
+    def with_few_factors(self, most: int) -> Self:
+        """The same with at most so many factors; itself where it has no more."""
+        return self if self.rank != "auto" and self.rank <= most else replace(self, rank=most)
+
     def with_dates(
         self, completion: BayesianFactorCompletion, observations: Observations, progress: ProgressCallback | None = None
     ) -> BayesianFactorCompletion:
