@@ -52,7 +52,7 @@ class FakeRay:
 
     exceptions = SimpleNamespace(
         RayTaskError=NeverError, RayActorError=GoneError, ObjectLostError=NeverError, NodeDiedError=NeverError,
-        RpcError=NeverError, GetTimeoutError=NeverError,
+        RpcError=NeverError,
     )  # fmt: skip
 
     def __init__(self, chance=0.0, seed=0):
@@ -70,7 +70,7 @@ class FakeRay:
     def put(self, content):
         return content
 
-    def get(self, content, timeout=None):
+    def get(self, content):
         if isinstance(content, GoneError):
             raise content
         return content
@@ -170,7 +170,7 @@ def test_a_missing_block_is_named(seen, tmp_path):
 def test_a_worker_that_dies_again_and_again_ends_the_fit_with_a_sentence(seen, tmp_path, monkeypatch):
     monkeypatch.setattr("surefill.cluster.ray_blocks.time.sleep", lambda _: None)
     monkeypatch.setattr("surefill.cluster.ray_blocks.PATIENCE", 0.0)
-    with pytest.raises(sf.InputError, match="has not answered"):
+    with pytest.raises(sf.InputError, match="has been away"):
         fitted(FakeRay(chance=1.0), seen, tmp_path)
 
 

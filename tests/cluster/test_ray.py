@@ -9,10 +9,11 @@ import time
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import surefill as sf
-from surefill.cluster import BlockedFactorModel, RayBackend
+from surefill.cluster import BlockedFactorModel, LocalBackend, RayBackend, fit_folder
 from surefill.cluster.checkpoints import CheckpointedRuns
 from surefill.cluster.ray_blocks import RayBlocks
 from surefill.cluster.shards import write_shards
@@ -111,3 +112,19 @@ def test_a_killed_driver_is_resumed(nodes, connection, movielens, expected, tmp_
     found = BlockedFactorModel(MODEL, backend).fit(movielens, steps.append)
     assert np.abs(found.dense() - expected.dense()).max() < 1e-6
     assert len(steps) < 26  # the first start's six sweeps were not done again
+
+
+def test_a_folder_is_read_fitted_and_written_where_its_rows_are(nodes, connection, movielens, tmp_path):
+    folder = tmp_path / "ratings"
+    folder.mkdir()
+    table = pd.DataFrame({"user": movielens.rows, "item": movielens.cols, "rating": movielens.values})
+    for part in range(3):
+        table[part::3].to_parquet(folder / f"{part}.parquet")
+    model = BayesianFactorModel(rank=4, max_sweeps=4)
+    ray = RayBackend(address=nodes.address, workers=2, folder=tmp_path / "states")
+    written = []
+    for name, backend in (("here", LocalBackend()), ("there", ray)):
+        done = fit_folder(folder, tmp_path / name, backend, model=model, n_blocks=4)
+        written.append(pd.concat([pd.read_parquet(path) for path in sorted((done.output / "rows").iterdir())]))
+    pd.testing.assert_frame_equal(*written, rtol=1e-6)
+    assert len(written[0]) == len(movielens.by_row)

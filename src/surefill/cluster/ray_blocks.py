@@ -25,7 +25,7 @@ MOST_DEATHS = 5
 """How often a worker may die in one step before it is taken that the step itself kills it."""
 
 PATIENCE = 600.0
-"""Seconds that a worker may be away, or a call last without an answer, before the fit ends with a sentence."""
+"""Seconds that a worker may be away before the fit ends with a sentence; one that works may take as long as it does."""
 
 
 def ray_module() -> Any:
@@ -195,20 +195,18 @@ class RayBlocks:
         deaths, begun, errors = 0, time.monotonic(), self._ray.exceptions
         while True:
             try:
-                answer = self._ray.get(pending, timeout=PATIENCE)
+                answer = self._ray.get(pending)
                 if not isinstance(answer, Behind):
                     return answer
                 deaths += 1
                 self.traffic.restarts += 1
                 for earlier in self._told[: self._told.index(told)]:
-                    self._ray.get(self._tell(worker, earlier), timeout=PATIENCE)
+                    self._ray.get(self._tell(worker, earlier))
             except errors.RayTaskError as error:
                 raise _as_own(error) from None
             except (errors.RayActorError, errors.ObjectLostError, errors.NodeDiedError, errors.RpcError) as error:
                 self._check_patience(worker, deaths, begun, error)
                 time.sleep(0.2)
-            except errors.GetTimeoutError as error:
-                self._check_patience(worker, deaths, begun - PATIENCE, error)
             pending = self._tell(worker, told)
 
     def _check_patience(self, worker: int, deaths: int, begun: float, error: Exception) -> None:
@@ -221,7 +219,7 @@ class RayBlocks:
             ) from None
         if time.monotonic() - begun > PATIENCE:
             raise InputError(
-                f"the worker that owns {blocks} has not answered for {PATIENCE:g} seconds: look whether the cluster "
+                f"the worker that owns {blocks} has been away for {PATIENCE:g} seconds: look whether the cluster "
                 "has a machine left for it, start one, and go on with --resume."
             ) from None
 

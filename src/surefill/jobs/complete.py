@@ -242,14 +242,14 @@ def complete_file(
         with part(progress, "writing"):
             table = write_rows(completer, output, written, rows, confirm, progress)
     files = {"model": model_target, "report": report_target}
-    where = "ray" if on_cluster(observations, backend) else "local"
+    n_training = len(observations) - completer.result_.selection.n_held_out
+    where = "ray" if on_cluster(n_training, backend) else "local"
     return _summary(completer.result_, observations, table, top_n=written.top_n, backend=where, **files)
 
 
-def on_cluster(observations: Observations, backend: object) -> bool:
-    """Whether factors are fitted on a cluster: it was asked for, and the training cells are many."""
-    asked = choose_backend(backend) is not None
-    return asked and len(observations) > MANY_CELLS
+def on_cluster(n_cells: int, backend: object) -> bool:
+    """Whether factors of so many training cells are fitted on a cluster: it was asked for, and they are many."""
+    return choose_backend(backend) is not None and n_cells > MANY_CELLS
 
 
 def _check_targets(file: Path, output: Path, model: Path | None, report: Path | None) -> None:
