@@ -168,6 +168,8 @@ class Study:
         each, count = (BATCH if user == "Writer" else 1), int(line["Request Count"])
         figures = f"{each * float(line['Requests/s']):>9,.0f}/s {line['50%']:>9} {line['99%']:>9} {line['100%']:>9}"
         what = f"locust: {'writes of 1,000' if user == 'Writer' else 'reads by the model'}"
+        if count == 0:
+            return f"{what:<44} none answered in time"
         return f"{what:<44} {figures} {line['Failure Count']:>7} {1000 * processor / (each * count):>9.3f}"
 
     async def memory(self, replayed: list[Request]) -> None:
