@@ -32,7 +32,7 @@ test-hostile: setup  ## hostile tables, files and places: fuzzing, injected faul
 	$(BIN)/python tests/hostile/kills.py --kills 100
 	$(BIN)/python tests/hostile/unprivileged.py
 	$(BIN)/python tests/hostile/faults.py
-	$(BIN)/python tests/hostile/fuzz.py --cases 2000 --seconds 120
+	$(BIN)/python tests/hostile/fuzz.py --cases 2000 --seconds 600
 
 test-processors: setup  ## the numerical tests under other kernels, threads and perturbed draws: some minutes for each of a dozen settings
 	$(BIN)/python tests/processors.py
