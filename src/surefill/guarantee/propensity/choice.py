@@ -35,7 +35,7 @@ HELD_OUT = 0.2
 MOST_HELD_OUT = 50_000
 """Held-out locations at most: so many tell gains of a hundredth of a nat per cell from none."""
 
-MOST_LOCATIONS = 1_000_000
+MOST_LOCATIONS = 500_000
 """Most locations that factors are fitted on, while margins use all: each takes a few dozen numbers of memory, and some
 dozen locations are enough for the seven coefficients of a row or column."""
 
