@@ -9,6 +9,7 @@ and its error on the held-out cells.
     python benchmarks/scale.py --sizes 1e6 1e7 1e8
     python benchmarks/scale.py --peers cmfrec lenskit --python build/peers/bin/python
     python benchmarks/scale.py --end-to-end           # surefill complete, from parquet to the ten best of each row
+    python benchmarks/scale.py --plot docs/scale.png  # what was measured so far, logarithmic both ways
 
 Peers run in an environment of their own, given by ``--python``: pip install cmfrec, lenskit. Their settings are those
 that did best on a million ratings, ALS with 10 iterations.
@@ -197,7 +198,9 @@ def complete(folder, rank):
     done = complete_file(file, output, write=ten_best, confirm=lambda _: True, progress=Stages())
     figures = {"cpu": time.process_time() - cpu, "wall": time.perf_counter() - wall, "imported_mb": imported}
     figures |= {"mb": max(stages.values()), "promised": done.promised, "lines": done.lines}
-    print(json.dumps({"name": "surefill complete", "kept": done.kept_share, "cells": done.observed_cells} | figures))
+    figures |= {"name": "surefill complete", "kept": done.kept_share, "cells": done.observed_cells}
+    (Path(folder) / "end_to_end.json").write_text(json.dumps(figures))
+    print(json.dumps(figures))
 
 
 def run_end_to_end(n_cells):
@@ -222,7 +225,32 @@ def run_fit(name, n_cells, rank, python):
     done = subprocess.run(command, env=os.environ | ONE_THREAD, capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(done.stderr)
-    return json.loads(done.stdout.splitlines()[-1])
+    line = done.stdout.splitlines()[-1]
+    (table_of(n_cells) / f"{name}.json").write_text(line)
+    return json.loads(line)
+
+
+PLOTTED = {"surefill": "the fit at rank 20", "end_to_end": "file to ten best of each row", "cmfrec": "cmfrec's fit"}
+
+
+def plot(target):
+    """Processor seconds and peak memory against observations, of every size that was run."""
+    import matplotlib.pyplot as plt
+
+    _, axes = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
+    for (name, label), mark in zip(PLOTTED.items(), "os^", strict=True):
+        found = {n: FOLDER / f"{n:.0e}" / f"{name}.json" for n in SHAPES}
+        lines = {n: json.loads(path.read_text()) for n, path in found.items() if path.exists()}
+        for ax, key, scale in zip(axes, ("cpu", "mb"), (1, 1e-3), strict=True):
+            ax.loglog([0.9 * n for n in lines], [scale * line[key] for line in lines.values()], f"{mark}-", label=label)
+    for ax, title in zip(axes, ("processor seconds", "peak memory, GB"), strict=True):
+        low, _ = ax.get_ylim()
+        sizes = np.array(list(SHAPES), dtype=float)
+        ax.loglog(sizes, low * sizes / sizes[0], ":", color="0.6", zorder=0, label="in proportion")
+        ax.set(xlabel="observations", title=title)
+        ax.grid(alpha=0.3)
+    axes[0].legend(frameon=False)
+    plt.savefig(target, dpi=120)
 
 
 def show(line, n_cells):
@@ -243,7 +271,11 @@ def main():
     parser.add_argument("--python", default=sys.executable, help="the interpreter of the peers' environment")
     parser.add_argument("--rank", type=int, default=RANK)
     parser.add_argument("--end-to-end", action="store_true", help="surefill complete instead of the fit alone")
+    parser.add_argument("--plot", metavar="FILE", help="draw what was measured so far, and measure nothing")
     given = parser.parse_args()
+    if given.plot:
+        plot(given.plot)
+        return
     if given.fit:
         _, name, folder = given.fit
         FITS[name](folder, given.rank)
