@@ -1,4 +1,4 @@
-"""Whether a few values decide a mean squared error: k of n cells that hold half of all squared deviations."""
+"""Whether a few outliers dominate the squared error: k of n cells that hold half of all squared deviations."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ and in 4% of exponential ones (a million drawn of each); one in a hundred holds 
 of a lognormal law, or values are mistaken."""
 
 FEW, FAR = 3, 20.0
-"""In small tables so many cells may be few, too, if each is as far from the median as twenty usual deviations: the
+"""In small tables up to three cells count as few as well, if each is twenty median deviations from the median: the
 largest of a thousand exponential values is 14 of them away."""
 
 LEAST_CELLS = 50
-"""Cells from which the question has an answer: of fewer, three are many."""
+"""Smaller tables are not judged: three of fewer cells are many."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Dominance:
 
     @property
     def sentence(self) -> str:
-        """What that means and what would do."""
+        """What that means, and what can be done."""
         one = self.n_dominating == 1
         return (
             f"A few values dominate: {self.n_dominating:,} of {self.n_cells:,} observed cells, such as one of "

@@ -1,9 +1,9 @@
-"""The cells of largest value in each row of a grid, of kept cells alone where only these count.
+"""The cells of largest value in each row of a grid, among all cells or among the kept ones.
 
-    value_ij = clip(b_i + c_j + <p_i, q_j>),   ranked before anything else is asked about a cell.
+    value_ij = clip(b_i + c_j + <p_i, q_j>),   ranked before anything else is computed.
 
-Risk, confidence and weight cost many times what a value does. They are asked of a row's largest values first, and of
-smaller ones only while fewer than ``n`` of these are kept.
+Risk, confidence and weight cost many times what a value does. They are computed for a row's largest values first, and
+for smaller ones only while fewer than ``n`` of these are kept.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from surefill.estimators.result import Answer, PartialCompletion
 from surefill.kernels.largest import kth_largest
 
 BLOCK_CELLS = 1 << 22
-"""Cells of the rows that are ranked at a time: rows enough that what is looked up of columns costs little, and some
-sixty megabytes on each core."""
+"""Cells of the rows that are ranked at a time: enough rows to make the look-ups per column cheap, in some sixty
+megabytes per core."""
 
 FIRST_ASKED, MORE_ASKED = 4, 4
-"""Cells asked about first for each one that is wanted, and how many times as many in each further round."""
+"""Candidates computed first for each wanted cell, and the factor by which each further round has more."""
 
 
 LOWEST = np.finfo(np.float64).min
-"""The least score that counts: all but -inf."""
+"""The smallest score that counts: anything but -inf."""
 
 
 class BestCells(NamedTuple):
@@ -39,7 +39,7 @@ class BestCells(NamedTuple):
 
     @classmethod
     def none(cls) -> Self:
-        """No cell at all."""
+        """No cells."""
         nowhere = np.zeros(0, dtype=np.int64)
         value, confidence, risk = np.zeros((3, 0))
         return cls(nowhere, nowhere, Answer(value, confidence, risk, np.zeros(0, dtype=np.bool_)))
@@ -51,7 +51,7 @@ class BestCells(NamedTuple):
         return self._at(order[np.arange(len(line)) - np.searchsorted(line, line) < n])
 
     def and_kept(self, others: BestCells) -> BestCells:
-        """These, and the kept ones of others."""
+        """These cells, and those of ``others`` that are kept."""
         kept = others._at(np.flatnonzero(others.answer.keep))
         answers = zip(vars(self.answer).values(), vars(kept.answer).values(), strict=True)
         line, place = np.append(self.line, kept.line), np.append(self.place, kept.place)
