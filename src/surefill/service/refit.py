@@ -43,6 +43,16 @@ ASKED = "asked for"
 UNREADABLE = "its last model cannot be read"
 
 
+PROGRAM = """
+import os, sys, threading
+line = sys.stdin.readline()
+threading.Thread(target=lambda: (sys.stdin.read(), os._exit(1)), daemon=True).start()
+from surefill.service.worker import main
+main(line)
+"""
+"""What the process runs: it watches its input, which ends with the service, before it imports what takes seconds."""
+
+
 class Refitter:
     """A thread that queues jobs for data sets that are due, runs one at a time in a process, and swaps models in.
 
@@ -155,7 +165,7 @@ class Refitter:
 
     def _spawn(self, job: JobRecord) -> subprocess.Popen[str]:
         """The process of a job. Its orders come by its standard input, which ends when this process does."""
-        process = subprocess.Popen([sys.executable, "-m", "surefill.service.worker"], stdin=subprocess.PIPE, text=True)
+        process = subprocess.Popen([sys.executable, "-c", PROGRAM], stdin=subprocess.PIPE, text=True)
         orders = {"address": self._settings.address, "folder": str(self._settings.folder), "job": job.id}
         assert process.stdin is not None
         with suppress(BrokenPipeError):

@@ -1,10 +1,9 @@
-"""``python -m surefill.service.worker``: one job in a process of its own, told what to do by its standard input."""
+"""The process that fits: one job, told what to do by its standard input, ended with the service that started it."""
 
 from __future__ import annotations
 
 import json
 import os
-import sys
 import threading
 import time
 from pathlib import Path
@@ -36,10 +35,9 @@ NICENESS = 10
 """Fitting gives way to answering."""
 
 
-def main() -> None:
-    """Read the orders, do the job, and end when it is done or when whoever gave the orders has ended."""
-    orders = json.loads(sys.stdin.readline())
-    threading.Thread(target=_end_with_service, daemon=True).start()
+def main(line: str) -> None:
+    """Do the job of the orders that a line holds."""
+    orders = json.loads(line)
     os.nice(NICENESS)
     engine = open_engine(orders["address"])
     threading.Thread(target=_keep_beating, args=(engine, orders["job"]), daemon=True).start()
@@ -62,11 +60,6 @@ def do(engine: Engine, number: int, folder: Path, n_jobs: int | None) -> None:
         return
     remove_unfinished(folder_of(folder, data_set))
     run(engine, job, data_set, folder_of(folder, data_set), n_jobs)
-
-
-def _end_with_service() -> None:
-    sys.stdin.read()
-    os._exit(1)
 
 
 def _keep_beating(engine: Engine, job: int) -> None:
@@ -176,7 +169,3 @@ def fit(
 def _write_report(completer: PartialCompleter, target: Path, title: str) -> None:
     with replacing(target) as partial:
         partial.write_text(render_report(completer, title=title), encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main()
