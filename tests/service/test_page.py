@@ -345,5 +345,14 @@ def test_activity_is_what_happened_between_samples():
     assert activity.series(1).times == []
 
 
+def test_what_came_before_the_first_sample_of_a_new_data_set_counts():
+    progress = SimpleNamespace(sequence=12, metrics=StreamMetrics.empty())
+    old, new = (SimpleNamespace(record=SimpleNamespace(id=number), progress=progress) for number in (1, 2))
+    activity = Activity()
+    activity.look([old], 0.0)
+    activity.look([old, new], 2.0)
+    assert (activity.series(1).rates, activity.series(2).rates) == ([0.0], [6.0])
+
+
 def test_bars_of_equal_values_have_a_place():
     assert [bar for bar in bars([(2.0, 2.0, 2.0)]) if bar] == [(0.0, 0.0, 0.0)]

@@ -60,6 +60,7 @@ class Activity:
 
     def __init__(self) -> None:
         self._samples: dict[int, deque[Sample]] = {}
+        self._looked: float | None = None
 
     def look(self, data_sets: Iterable[DataSet], now: float) -> None:
         """Take one sample of each data set; those that are gone are forgotten."""
@@ -68,9 +69,13 @@ class Activity:
         for number in gone:
             del self._samples[number]
         for data_set in present:
-            progress = data_set.progress
-            samples = self._samples.setdefault(data_set.record.id, deque(maxlen=KEPT))
-            samples.append(Sample(now, progress.sequence, progress.metrics))
+            progress, number = data_set.progress, data_set.record.id
+            if number not in self._samples:
+                self._samples[number] = deque(maxlen=KEPT)
+                if self._looked is not None:  # made since then, and empty at first
+                    self._samples[number].append(Sample(self._looked, 0, StreamMetrics.empty()))
+            self._samples[number].append(Sample(now, progress.sequence, progress.metrics))
+        self._looked = now
 
     def series(self, number: int) -> Series:
         """What happened between the samples of the data set of that number."""
