@@ -24,14 +24,25 @@ class Connection:
     async def send(
         self, method: str, path: str, body: bytes = b"", kind: str = "application/json", key: str = ""
     ) -> tuple[int, bytes]:
-        if self._reader is None:
-            self._reader, self._writer = await asyncio.open_connection("127.0.0.1", self._port)
         head = f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {kind}\r\n"
         head += f"Idempotency-Key: {key}\r\n" if key else ""
-        self._writer.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
-        headers = await self._reader.readuntil(b"\r\n\r\n")
+        headers = await self._asked(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
         length = headers.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0]
         return int(headers.split(b" ", 2)[1]), await self._reader.readexactly(int(length or 0))
+
+    async def _asked(self, request: bytes) -> bytes:
+        """The headers of the answer, over a new connection where the service has closed one that was idle."""
+        while True:
+            reused = self._reader is not None
+            if not reused:
+                self._reader, self._writer = await asyncio.open_connection("127.0.0.1", self._port)
+            try:
+                self._writer.write(request)
+                return await self._reader.readuntil(b"\r\n\r\n")
+            except (asyncio.IncompleteReadError, ConnectionError):
+                if not reused:
+                    raise
+                self._reader = None
 
 
 @dataclass(frozen=True)

@@ -56,7 +56,12 @@ async def refit(load: Load) -> None:
 
 
 async def wait_until_idle(load: Load) -> None:
-    while (await ask(load, "GET", f"{FILMS}/status"))["job"] is not None:
+    """Until no job is left and the model of the last one is in use, which takes seconds to load."""
+    while True:
+        status = await ask(load, "GET", f"{FILMS}/status")
+        (last,) = (await ask(load, "GET", f"{FILMS}/jobs?limit=1"))["items"]
+        if status["job"] is None and (status["model"] or {}).get("number") == last["model"]:
+            return
         await asyncio.sleep(0.5)
 
 
@@ -249,6 +254,9 @@ def main() -> None:
     parser.add_argument("--observations", type=int, default=1_000_000)
     parser.add_argument("--minutes", type=float, default=0.0, help="of going on, to see that memory stays flat")
     options = parser.parse_args()
+    if not DATA.is_dir():
+        print(f"skipped: there is no {DATA}")
+        return
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
