@@ -14,11 +14,14 @@ from surefill.risk.lower_bounds import RiskLowerBounds
 ROWS, COLS = np.arange(70), np.arange(50)
 
 
-@pytest.fixture(scope="module", params=["squared", "beyond:0.2"])
+@pytest.fixture(scope="module", params=[("squared", 0.0), ("beyond:0.2", 0.0), ("squared", -0.5)])
 def result(request):
+    """With two losses, and with a risk that was learnt from a completion of other noise."""
+    loss, shift = request.param
     sim = make_low_rank((70, 50), rank=2, n_draws=1400, noise=0.2, random_state=1)
     seen = sim.observations.select((sim.observations.rows < 66) & (sim.observations.cols < 47))  # some never seen
-    return PartialCompleter(tolerance=0.3, loss=request.param, aim="observed").fit(seen).result_
+    found = PartialCompleter(tolerance=0.3, loss=loss, aim="observed").fit(seen).result_
+    return replace(found, risk=replace(found.risk, evidence=replace(found.risk.evidence, shift=shift)))
 
 
 @pytest.fixture(scope="module")

@@ -98,8 +98,9 @@ class RiskLowerBounds:
         return found
 
     def _level(self, lines: LineRanges, indices: IntArray, of_others: float) -> Array:
-        """slope log v of the smallest variance in each row (or column)."""
-        return np.asarray(self.risk.slope * np.log(lines.variance[locate(lines.ids, indices)] + of_others))
+        """slope log v of the smallest variance in each row (or column), in the units that the risk was learnt in."""
+        log_variance = np.log(lines.variance[locate(lines.ids, indices)] + of_others) + self.risk.evidence.shift
+        return np.asarray(self.risk.slope * log_variance)
 
     def _bounds(
         self, lines: LineRanges, factors: NoiseFactors, indices: IntArray, of_others: float, least_factor: float
