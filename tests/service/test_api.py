@@ -233,6 +233,7 @@ def test_problems_carry_the_id_of_the_request(served):
 def test_health_and_metrics(served):
     assert served.get("/health/live").json() == {"status": "ok"}
     assert served.get("/health/ready").json() == {"status": "ok"}
+    assert served.get("/v1/data-sets/films/predictions", params={"row": "u1", "col": "i1"}).status_code == 200
     text = served.get("/metrics").text
     assert 'surefill_model{data_set="films"} 1.0' in text
     assert 'route="/v1/data-sets/{name}/predictions"' in text
