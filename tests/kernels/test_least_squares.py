@@ -7,7 +7,7 @@ from surefill.kernels import least_squares as kernels
 
 both = {
     name: pytest.mark.parametrize(name, [getattr(kernels, name), getattr(kernels, f"{name}_reference")])
-    for name in ("solve_groups", "invert_groups", "biased_products", "quadratic_forms")
+    for name in ("solve_groups", "invert_groups", "biased_products", "quadratic_forms", "biased_forms")
 }
 
 
@@ -74,3 +74,10 @@ def test_quadratic_forms_by_hand(quadratic_forms):
     vectors, matrices = np.array([[1.0, 2.0], [0.0, 3.0]]), np.array([[[2.0, 1.0], [1.0, 4.0]], np.eye(2)])
     result = quadratic_forms(vectors, matrices, np.array([0, 1, 0]), np.array([0, 0, 1]))
     assert result.tolist() == [2 + 4 + 16, 36, 5]
+
+
+@both["biased_forms"]
+def test_the_first_number_of_a_line_counts_as_one_in_biased_forms(biased_forms):
+    lines, matrices = np.array([[7.0, 2.0], [-9.0, 3.0]]), np.array([[[2.0, 1.0], [1.0, 4.0]], np.eye(2)])
+    result = biased_forms(lines, matrices, np.array([0, 1, -1]), np.array([0, 0, 1]))
+    assert result.tolist() == [2 + 4 + 16, 2 + 6 + 36, 10]

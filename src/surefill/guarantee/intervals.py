@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Self
 
 import numpy as np
@@ -48,9 +49,13 @@ class ConformalScores:
 
     def half_widths(self, scale: ArrayLike, weights: ArrayLike, level: float) -> Array:
         """s times the scale for new entries; infinite where the calibration cells are too few for the level."""
-        running = np.cumsum(self.weights)
+        running, scores = self._running
         total = running[-1] if len(running) else 0.0
         needed = level * (total + np.asarray(weights, dtype=np.float64))
-        reached = np.searchsorted(running, needed * (1 - 1e-12))
-        score = np.append(self.scores, np.inf)[reached]
+        score = scores[np.searchsorted(running, needed * (1 - 1e-12))]
         return np.asarray(score * np.maximum(np.asarray(scale, dtype=np.float64), LEAST_SCALE))
+
+    @cached_property
+    def _running(self) -> tuple[Array, Array]:
+        """Running sums of the weights, and the scores with an infinite one behind them."""
+        return np.cumsum(self.weights), np.append(self.scores, np.inf)

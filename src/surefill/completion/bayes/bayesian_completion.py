@@ -18,7 +18,7 @@ from surefill.completion.factored_completion import FactoredCompletion
 from surefill.completion.grouped_regression import as_features, merged, reindexed
 from surefill.data import Observations, UnitMap
 from surefill.errors import InputError
-from surefill.kernels.least_squares import quadratic_forms
+from surefill.kernels.least_squares import biased_forms
 from surefill.kernels.packing import pack_forms
 from surefill.loop import Status
 from surefill.registry import storable
@@ -143,8 +143,8 @@ class BayesianFactorCompletion(FactoredCompletion):
         i, j = self.locate(rows, cols)
         if is_grid(i, j):
             return self._variance_on_grid(i[:, 0], j[0])
-        of_row = quadratic_forms(self.col_features, self.row_covariances.matrices, j, i)
-        of_col = quadratic_forms(self.row_features, self.col_covariances.matrices, i, j)
+        of_row = biased_forms(self.cols.mean, self.row_covariances.matrices, j, i)
+        of_col = biased_forms(self.rows.mean, self.col_covariances.matrices, i, j)
         return self.unit.squared_error_from_unit(self.noise + of_row + of_col)
 
     def _variance_on_grid(self, i: IntArray, j: IntArray) -> NDArray[np.float64]:
