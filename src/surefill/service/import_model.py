@@ -23,6 +23,7 @@ from surefill.service.store import writing
 from surefill.service.store.data_sets import Options, create_data_set, find_data_set
 from surefill.service.store.models import ModelRecord, add_model
 from surefill.service.store.observations import Batch, Columns, KeyReusedError, add_batch
+from surefill.service.uploads import check_label
 
 
 def import_model(engine: Engine, folder: Path, file: Path) -> str:
@@ -58,7 +59,7 @@ def import_model(engine: Engine, folder: Path, file: Path) -> str:
             error=result.selection.held_out_error,
             tolerance=result.selection.tolerance,
             seconds=sum(result.timings.values()),
-            created=time.time(),
+            created=min(time.time(), file.stat().st_mtime),
         )
         add_model(connection, line)
     return name
@@ -101,4 +102,7 @@ def columns_of(completer: PartialCompleter) -> Columns:
     seen = completer.observations_
     each = np.repeat(np.arange(len(seen)), seen.counts)
     rows, cols = as_text(seen.row_names(seen.rows[each])), as_text(seen.col_names(seen.cols[each]))
+    for axis, labels in (("row", rows), ("column", cols)):
+        for label in np.unique(labels).tolist():
+            check_label("the model", axis, label)
     return Columns(rows.tolist(), cols.tolist(), seen.values[each].tolist())

@@ -27,11 +27,23 @@ def sentence_of(error: ErrorDetails | dict[str, Any], place: str = "") -> str:
     message = error["msg"].removeprefix("Value error, ")
     if message == "Field required":
         return f"{subject} is missing."
-    if error.get("type") in ("json_invalid", "value_error"):
+    kind = error.get("type")
+    if kind == "model_attributes_type" and not named:
+        return f"{place} should be a JSON object, sent with the content type application/json."
+    if kind == "json_invalid":
+        return f"{place} is not JSON: {_said(error)}."
+    if kind == "value_error":
         return f"{subject}: {message.rstrip('.')}."
     words = message.removeprefix("Input ").rstrip(".")
     words = words if words != message.rstrip(".") else f"is refused: {words[0].lower()}{words[1:]}"
     return f"{subject} {words}{_got(error.get('input'))}."
+
+
+def _said(error: ErrorDetails | dict[str, Any]) -> str:
+    """What a reader of JSON said, and where: the framework has the character in the place, the library in words."""
+    said = str(error.get("ctx", {}).get("error", error["msg"])).rstrip(".")
+    at = [f" at character {step}" for step in error["loc"] if isinstance(step, int)]
+    return said[0].lower() + said[1:] + "".join(at)
 
 
 def _is_kind(step: object) -> bool:

@@ -9,6 +9,7 @@ import uvicorn
 
 from surefill.errors import InputError
 from surefill.service.api.app import create_app
+from surefill.service.connections import PatientProtocol
 from surefill.service.settings import Settings
 
 BACKLOG = 2048
@@ -41,6 +42,8 @@ def make_server(settings: Settings, model: Path | None = None) -> uvicorn.Server
         create_app(settings, model),
         host=settings.host,
         port=settings.port,
+        http=PatientProtocol,
+        ws="none",
         log_config=None,
         access_log=False,
         server_header=False,

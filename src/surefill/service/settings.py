@@ -19,7 +19,9 @@ class ServiceLimits:
 
     Attributes
     ----------
-    body_bytes, batch, cells : largest body, observations in a batch, cells asked at once.
+    body_bytes, batch, cells : largest body of observations, observations in a batch, cells asked at once.
+    question_bytes : largest body of anything else, which is read by the one thread that listens.
+    bodies_bytes : all bodies that are held at a time; more are refused with 429.
     pending : observations that may wait to be stored; more are refused with 429.
     requests, heavy : requests worked on at a time, and of these the costly ones (suggestions, reports).
     body_seconds, answer_seconds : how long a body may take to arrive, and an answer to be made.
@@ -33,6 +35,8 @@ class ServiceLimits:
     body_bytes: int = 32 << 20
     batch: int = 100_000
     cells: int = 10_000
+    question_bytes: int = 4 << 20
+    bodies_bytes: int = 256 << 20
     pending: int = 400_000
     requests: int = 256
     heavy: int = 2

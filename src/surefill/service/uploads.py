@@ -99,15 +99,17 @@ def parse(
     values = [value for piece in pieces for value in piece.values.tolist()]
     for axis, labels in (("row", rows), ("column", cols)):
         for label in set(labels):
-            check_label(axis, label)
+            check_label(BODY, axis, label)
     return Columns(rows, cols, values)
 
 
-def check_label(axis: str, label: str) -> None:
+def check_label(place: str, axis: str, label: str) -> None:
     """Refuse a label that is empty, too long or not text that can be shown."""
     if not label or len(label) > LONGEST_LABEL or FORBIDDEN.search(label):
         shown = label[:20] + "..." if len(label) > 20 else label
-        raise InputError(f"{BODY}: a {axis} is 1 to {LONGEST_LABEL} letters without control characters; got {shown!r}.")
+        raise InputError(
+            f"{place}: a {axis} is 1 to {LONGEST_LABEL} letters without control characters; got {shown!r}."
+        )
 
 
 def _from_json(body: bytes, most: int, bounds: tuple[float, float] | None) -> Columns:

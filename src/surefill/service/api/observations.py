@@ -67,10 +67,13 @@ async def add_observations(
     body = await request.body()
     choice: Choice = {"row": row, "col": col, "value": value}
     limits, bounds = service.settings.limits, data_set.options.bounds
-    columns = await threads.run(parse, body, media_type, limits.batch, bounds, choice, skip_missing)
     key = idempotency_key or secrets.token_hex(16)
-    batch = Batch(key, digest(body, media_type, asked, skip_missing, row, col, value), columns, asked)
-    stored = await store_batch(request, data_set, batch)
+
+    def read() -> Batch:
+        columns = parse(body, media_type, limits.batch, bounds, choice, skip_missing)
+        return Batch(key, digest(body, media_type, asked, skip_missing, row, col, value), columns, asked)
+
+    stored = await store_batch(request, data_set, await threads.run(read))
     if stored.repeated:
         response.headers["Idempotent-Replayed"] = "true"
     first = stored.last_sequence - stored.size + 1

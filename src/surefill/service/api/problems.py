@@ -11,6 +11,7 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, Field
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse
 
 from surefill.errors import InputError
@@ -76,6 +77,7 @@ def install(app: FastAPI) -> None:
     for kind in STATUS:
         app.add_exception_handler(kind, _known)
     app.add_exception_handler(SQLAlchemyError, _unreachable)
+    app.add_exception_handler(ClientDisconnect, _gone)
     app.add_exception_handler(Exception, _unknown)
 
 
@@ -103,6 +105,11 @@ async def _known(request: Request, error: Exception) -> JSONResponse:
     status = next(STATUS[kind] for kind in type(error).__mro__ if kind in STATUS)
     sentence = str(error) or "the answer took too long; try again in a moment."
     return problem(status, sentence, request_id(request))
+
+
+async def _gone(request: Request, _: Exception) -> JSONResponse:
+    """For the log and the count, since nobody reads it: whoever asked has hung up."""
+    return problem(400, "the connection ended before the body did.", request_id(request))
 
 
 async def _unreachable(request: Request, error: Exception) -> JSONResponse:
