@@ -26,17 +26,18 @@ SOURCE = Path(__file__).parents[2] / "src"
 class Process:
     """``surefill serve`` on a folder, in a process forked from one that has imported everything.
 
-    ``settings`` are those that the command has no option for; ``prefix`` starts the process that forks.
+    ``settings`` are those that the command has no option for; ``prefix`` starts the process that forks; ``log`` takes
+    what it says, beside the folder by default.
     """
 
-    def __init__(self, folder, *options, prefix=(), **settings):
+    def __init__(self, folder, *options, prefix=(), log=None, **settings):
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
         self.address = f"http://127.0.0.1:{self.port}"
         self._arguments = ["serve", "--data", str(folder), "--port", str(self.port), *map(str, options)]
         self._settings, self.number = settings, None
-        self.log = Path(folder).with_suffix(".log")
+        self.log = log or Path(folder).with_suffix(".log")
         with open(self.log, "a") as log:
             self._parent = subprocess.Popen(
                 [*prefix, sys.executable, Path(__file__).with_name("forked.py")],

@@ -83,8 +83,8 @@ def assert_problem(answer, status, words):
     assert words in answer.json()["detail"]
 
 
-def test_a_full_disk_is_said_nothing_acknowledged_is_lost_and_it_goes_on_when_there_is_room(disk, start):
-    service = start(disk / "served", checkpoint_every=10_000)
+def test_a_full_disk_is_said_nothing_acknowledged_is_lost_and_it_goes_on_when_there_is_room(disk, start, tmp_path):
+    service = start(disk / "served", log=tmp_path / "log", checkpoint_every=10_000)
     assert httpx.post(f"{service.address}/v1/data-sets", json={"name": "films"}).status_code == 201
     stored = 0
     while send(service, stored).status_code == 201:

@@ -20,7 +20,9 @@ from surefill.service.served_model import ServedModel
 from surefill.service.settings import Settings
 from surefill.service.store import writing
 from surefill.service.store.data_sets import find_data_set
+from surefill.service.store.engine import first_line
 from surefill.service.store.jobs import (
+    MOST_ATTEMPTS,
     MOST_RESTARTS,
     JobRecord,
     begin_job,
@@ -69,12 +71,10 @@ class Refitter:
         self._thread = threading.Thread(target=self._run, name="refitter", daemon=True)
         self._process: subprocess.Popen[str] | None = None
         self._unreadable: set[tuple[int, int]] = set()
+        self._most_attempts = MOST_RESTARTS
 
     def start(self) -> None:
-        """Take up jobs that were cut off, and begin."""
-        with writing(self._engine) as connection:
-            for job in requeue_lost(connection, MOST_RESTARTS):
-                log.warning("a job was cut off", extra={"job": job.id, "attempts": job.attempts})
+        """Begin to look for work: first for jobs that were cut off with the service before this one."""
         self._thread.start()
 
     def stop(self) -> None:
@@ -95,7 +95,7 @@ class Refitter:
             try:
                 self._look()
             except SQLAlchemyError as error:
-                log.error("the store cannot be read", extra={"problem": str(error).partition("\n")[0]})
+                log.error("the store cannot be used", extra={"problem": first_line(error)})
             except Exception:
                 log.exception("looking for work failed")
             self._wake.wait(self._settings.poll_seconds)
@@ -151,8 +151,10 @@ class Refitter:
     def _begin_next(self) -> None:
         """Begin the next job; no process is at work, so that a job which runs has lost its own."""
         with writing(self._engine) as connection:
-            for lost in requeue_lost(connection):
+            for lost in requeue_lost(connection, self._most_attempts):
                 log.warning("a job lost its process", extra={"job": lost.id, "attempts": lost.attempts})
+        self._most_attempts = MOST_ATTEMPTS
+        with writing(self._engine) as connection:
             job = next_job(connection)
             if job is None:
                 return
