@@ -8,6 +8,7 @@ a table may exceed in earnest, the length of lines and ids and how much a file g
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -23,6 +24,12 @@ LARGEST_VALUE = 1e60
 """Of values and bounds: losses are squares, 10^120, and what is computed with their squares, 10^240 and sums of many
 such, stays below the largest double, 1.8e308."""
 
+VALUE_WORDS = f"a finite number of at most {LARGEST_VALUE:g} in size"
+"""What sentences call a value that is taken."""
+
+SMALLEST_RANGE = 1 / LARGEST_VALUE
+"""Of values and bounds, from the least to the largest: the squares of their squares are doubles, too."""
+
 LARGEST_TOLERANCE = LARGEST_VALUE**2
 """Of mean squared errors; their squares, by which bets are sized, stay below the largest double, too."""
 
@@ -30,6 +37,9 @@ LARGEST_SEED = 2**63 - 1
 """Seeds fit into 64 bits with sign, as files and other libraries keep them."""
 
 MEGABYTE = 1 << 20
+
+HALF_CHARACTER = re.compile(r"[\ud800-\udfff]")
+"""Half of a pair that stands for one sign, alone."""
 
 
 @dataclass(frozen=True)
@@ -115,6 +125,16 @@ def check_ids(where: str, texts: Iterable[str]) -> None:
             check_size(where, "id", len(text.encode("utf-8", "surrogatepass")))
 
 
+def check_text(where: str, text: str) -> None:
+    """Refuse text with a zero sign, which ends texts elsewhere, or with half a character, which no file can hold.
+
+    >>> check_text("the label", "Zoë")
+    """
+    zero = "\0" in text
+    if zero or not (text.isascii() or HALF_CHARACTER.search(text) is None):
+        raise InputError(f"{where} {text!r} is no text: it holds {'a zero sign' if zero else 'half a character'}.")
+
+
 def check_ratio(source: object, packed: int, unpacked: int) -> None:
     """Refuse what unpacks to more than :attr:`Limits.ratio` times its size."""
     limit = current_limits().ratio
@@ -134,6 +154,20 @@ def check_seed(owner: str, name: str, given: object) -> None:
         raise invalid_parameter(owner, name, "a whole number from 0 to 2^63 - 1", given)
 
 
+def check_tolerance(owner: str, given: object) -> None:
+    """Refuse what is neither None nor a number above 0 that is not too large.
+
+    >>> check_tolerance("PartialCompleter", 0.5)
+    """
+    if given is None:
+        return
+    # Python's own number: some of numpy's kinds hold none as large as the limit
+    number: Any = getattr(given, "item", lambda: given)() if is_number(given) else 0
+    if not 0 < number <= LARGEST_TOLERANCE:
+        expected = f"a number above 0 and at most {LARGEST_TOLERANCE:g}, or None"
+        raise invalid_parameter(owner, "tolerance", expected, given)
+
+
 def check_range(low: float, high: float) -> None:
     """Refuse bounds that are no range of values.
 
@@ -143,6 +177,11 @@ def check_range(low: float, high: float) -> None:
         raise InputError(
             f"bounds must be two finite numbers, low < high, of at most {LARGEST_VALUE:g} in size; got ({low:g}, "
             f"{high:g})."
+        )
+    if high - low < SMALLEST_RANGE:
+        raise InputError(
+            f"values and bounds must range over {SMALLEST_RANGE:g} or more, or their squared errors are too small to "
+            f"compute with; ({low:g}, {high:g}) is narrower: give values in a smaller unit."
         )
 
 

@@ -11,12 +11,13 @@ import pytest
 CASES = {
     "help to a full disk": ("--help > /dev/full", 1, "standard output cannot be written: no space left on device"),
     "scores to a full disk": ("stream good.csv -o - > /dev/full", 1, "no space left on device"),
+    "a story to a full disk": ("demo --size 8 --images 100 -o d > /dev/full", 1, "standard output cannot be written"),
     "a closed input": ("stream - <&-", 2, "standard input is closed"),
     "scores to a closed output": ("stream good.csv -o - >&-", 2, "standard output is closed"),
 }
 
 
-THOROUGH = {name: pytest.mark.thorough if name.startswith("scores") else () for name in CASES}
+THOROUGH = {name: pytest.mark.thorough if name.startswith(("scores", "a story")) else () for name in CASES}
 """Whole streams in processes of their own take seconds."""
 
 

@@ -168,3 +168,28 @@ def test_threads_share_a_completer():
     reader.join()
     assert errors == []
     assert model.n_observed == model.metrics.count + model.metrics.unscored == 4 * 15 * 40
+
+
+@pytest.mark.parametrize("role", ["-o", "--checkpoint"])
+def test_a_file_that_a_shell_feeds_is_never_written(run, folder, capsys, monkeypatch, role):
+    os.link(folder / "good.csv", folder / "other.csv")
+    before = (folder / "good.csv").read_bytes()
+    with open("good.csv", "rb") as fed:
+        own = os.dup(0)
+        os.dup2(fed.fileno(), 0)
+        try:
+            for more in ((), ("--checkpoint", "state") if role == "-o" else ("-o", "x.csv")):
+                assert run("stream", "-", role, "other.csv", *more) == 2
+        finally:
+            os.dup2(own, 0)
+            os.close(own)
+    assert "must be different files" in capsys.readouterr().err
+    assert (folder / "good.csv").read_bytes() == before
+
+
+@pytest.mark.parametrize("option", ["--rows", "--row-features", "--col-features"])
+def test_tables_beside_the_input_are_never_written(run, folder, capsys, option):
+    (folder / "side.csv").write_text("user,age\nu1,3\n")
+    assert run("complete", "good.csv", "-o", "side.csv", option, "side.csv") == 2
+    assert "must be different files" in capsys.readouterr().err
+    assert (folder / "side.csv").read_text() == "user,age\nu1,3\n"

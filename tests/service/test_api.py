@@ -217,7 +217,9 @@ def test_data_sets_are_made_listed_by_pages_and_deleted(serve, settings):
 
 def test_bounds_and_loss_are_checked(served):
     bad = served.post("/v1/data-sets", json={"name": "x", "bounds": {"low": 5, "high": 1}}).json()
-    assert bad["detail"] == "the body, 'bounds': low must be below high."
+    assert bad["detail"] == (
+        "the body, 'bounds': bounds must be two finite numbers, low < high, of at most 1e+60 in size; got (5, 1)."
+    )
     assert served.post("/v1/data-sets", json={"name": "x", "loss": "odd"}).status_code == 422
     assert served.post("/v1/data-sets", json={"name": "x", "tolerance": 0}).status_code == 422
 

@@ -182,7 +182,7 @@ def test_a_data_set_is_made_from_a_form(served):
         ({"name": "../x"}, "A name has 1 to 64"),
         ({}, "A name has 1 to 64"),
         ({"name": "x", "low": "1"}, "Give both bounds, or neither."),
-        ({"name": "x", "low": "5", "high": "1"}, "low must be below high"),
+        ({"name": "x", "low": "5", "high": "1"}, "low < high"),
         ({"name": "x", "low": "a", "high": "1"}, "The lower bound must be a number; got 'a'."),
         ({"name": "x", "low": "nan", "high": "1"}, "finite"),
         ({"name": "x", "tolerance": "0"}, "greater than 0"),

@@ -231,12 +231,16 @@ class TestMetrics:
         assert StreamMetrics.empty().by_confidence() == []
 
 
+SIGNS = st.characters(exclude_categories=("Cs",), exclude_characters="\0")
+"""What labels are made of: no half characters, and no zeros."""
+
+
 class TestLabels:
-    @given(st.lists(st.lists(st.text(max_size=3), min_size=1), max_size=6))
+    @given(st.lists(st.lists(st.text(SIGNS, max_size=3), min_size=1), max_size=6))
     def test_they_are_numbered_as_they_appear_and_come_back(self, batches):
         labels = LabelEncoder("row")
         codes = [code for batch in batches for code in labels.learn(np.array(batch, dtype=object)).tolist()]
-        flat = [label for batch in batches for label in np.array(batch, dtype=str).tolist()]
+        flat = [label for batch in batches for label in batch]
         assert [labels.labels[code] for code in codes] == flat
         assert labels.labels == list(dict.fromkeys(flat))
         again = LabelEncoder("row").restore(labels.state())

@@ -19,7 +19,7 @@ from surefill.cli.reproduce import reproduce
 from surefill.cli.serve import serve
 from surefill.cli.stream import stream
 from surefill.cli.suggest import suggest
-from surefill.cli.terminal import fail, fail_to_print, flush, say
+from surefill.cli.terminal import PrintingError, fail, fail_to_print, flush, say
 from surefill.cli.update import update
 from surefill.errors import InputError, MissingPackageError, OutOfMemoryError, SolverError
 
@@ -85,6 +85,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except (KeyboardInterrupt, click.Abort) as stop:
         number = next(iter((stop.__cause__ or stop).args), signal.SIGINT)
         fail(NOTHING_WRITTEN, exit_code=128 + number)
+    except PrintingError as error:
+        fail_to_print(error.error)
     except OSError as error:
         fail_to_print(error)
 

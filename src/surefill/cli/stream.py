@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import stat
 import sys
 import time
 from collections.abc import Iterator
@@ -84,8 +86,8 @@ def stream(file: Path, output: Path | None, checkpoint: Path | None, as_json: bo
         check_folder(checkpoint)
     if options["order_by"] is not None and str(file) == "-":
         raise InputError("standard input is learnt as it comes and cannot be sorted; --order-by needs a file.")
-    named = {"FILE": file, "--output": output, "--checkpoint": checkpoint}
-    check_distinct(**{name: None if str(path) == "-" else path for name, path in named.items()})
+    named = {"FILE": _redirected(file, 0), "--output": _redirected(output, 1), "--checkpoint": checkpoint}
+    check_distinct(**named)
     start = time.perf_counter()
     with (
         Interruption() as interruption,
@@ -101,6 +103,17 @@ def stream(file: Path, output: Path | None, checkpoint: Path | None, as_json: bo
             run.learn_all(reader, out, interruption, bars, options["rolling"], as_json)
     summary = run.summary(reader, output, time.perf_counter() - start)
     say(json.dumps(summary, indent=2) if as_json else describe(summary), err=str(output) == "-")
+
+
+def _redirected(path: Path | None, descriptor: int) -> Path | None:
+    """The path; of -, the file that a shell has put in the place of standard input or output, if it is one."""
+    if path is None or str(path) != "-":
+        return path
+    try:
+        is_file = stat.S_ISREG(os.fstat(descriptor).st_mode)
+    except OSError:  # it is closed
+        return None
+    return Path(f"/dev/fd/{descriptor}") if is_file else None
 
 
 def _size(file: Path) -> int | None:

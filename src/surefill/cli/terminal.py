@@ -16,15 +16,30 @@ LAYOUT = "\n\t"
 """Control characters that are printed as they are."""
 
 
+class PrintingError(Exception):
+    """Standard output cannot be written, for the reason of ``error``; no file that is being written is at fault."""
+
+    def __init__(self, error: OSError) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
 def say(text: str, err: bool = False) -> None:
     """Print text with the control characters of labels and names escaped."""
-    click.echo(printable(text, kept=LAYOUT), err=err)
+    _print(printable(text, kept=LAYOUT) + "\n", err)
 
 
 def say_table(lines: str) -> None:
     """Print lines of a table: unchanged to a pipe or file, escaped as by :func:`say` to a terminal."""
     to_terminal = sys.stdout is not None and sys.stdout.isatty()
-    click.echo(printable(lines, kept=LAYOUT) if to_terminal else lines, nl=False)
+    _print(printable(lines, kept=LAYOUT) if to_terminal else lines)
+
+
+def _print(text: str, err: bool = False) -> None:
+    try:
+        click.echo(text, nl=False, err=err)
+    except OSError as error:
+        raise PrintingError(error) from error
 
 
 def fail(sentence: str, exit_code: int = 2) -> NoReturn:

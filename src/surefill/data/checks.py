@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from surefill.arrays import Floats
 from surefill.data.compact import constant, constant_if_all, exact_floats
-from surefill.data.labels import TEXT, as_text, text_array
+from surefill.data.labels import TEXT, as_text, label_array
 from surefill.errors import InputError
 from surefill.inputs import LARGEST_VALUE
 
@@ -88,8 +88,7 @@ def as_labels(name: str, given: ArrayLike | None) -> NDArray[Any] | None:
     """Distinct names, text where they are objects."""
     if given is None:
         return None
-    texts = isinstance(given, list | tuple) and all(isinstance(label, str) for label in given)
-    array = text_array(given) if texts else np.array(given)  # type: ignore[arg-type]
+    array = label_array(given)
     if array.ndim != 1:
         raise InputError(f"{name} must be one-dimensional; got {array.ndim} dimensions.")
     array = as_text(array) if array.dtype.kind in TEXT else array

@@ -126,8 +126,26 @@ def _pandas_numbers(table: Any) -> NDArray[np.float64]:
     return numbers
 
 
+def sound_matrix(matrix: Any) -> Any:
+    """A matrix that may be handed on: masked entries as NaN, no dates, and indices of a sparse one inside of it.
+
+    Compiled code of others reads and writes where the indices of a sparse matrix say, without a look at its size.
+    """
+    if sparse.issparse(matrix):
+        try:
+            getattr(matrix, "check_format", bool)(True)  # what has no such method has no indices of its own
+        except ValueError as error:
+            raise InputError(f"a sparse matrix must be sound, and this one is not: {error}.") from None
+    elif isinstance(matrix, np.ma.MaskedArray):
+        return np.where(np.ma.getmaskarray(matrix), np.nan, _as_floats(matrix.data))
+    elif isinstance(matrix, np.ndarray) and matrix.dtype.kind in "mM":
+        raise InputError(f"a matrix must hold real numbers; got {matrix.dtype}.")
+    return matrix
+
+
 def _stored_entries(matrix: Any) -> MatrixEntries:
     _check_dimensions(matrix.ndim)
+    sound_matrix(matrix)
     if matrix.format == "dia":
         return _stored_diagonals(matrix)
     entries = matrix.tocoo()

@@ -15,6 +15,7 @@ from surefill.arrays import Indices, IntArray
 from surefill.data.compact import PIECE
 from surefill.data.groups import index_type_for
 from surefill.errors import InputError
+from surefill.inputs import check_text
 
 LARGEST_EXACT = 2.0**53
 """Whole numbers up to here are exact as floats; a larger id may have been rounded on its way into one."""
@@ -90,11 +91,32 @@ def merge_encoded(parts: Sequence[EncodedIds]) -> EncodedIds | None:
 def text_array(texts: Sequence[str]) -> NDArray[Any]:
     """Texts as an array of fixed width, or, where one is long, of objects, each as long as it is.
 
+    What is no text is refused: arrays of fixed width drop zeros at the end, and two labels would become one.
+
     >>> text_array(["ann", "bob"]).dtype, text_array(["ann", "b" * 200]).dtype
     (dtype('<U3'), dtype('O'))
     """
+    for text in texts:
+        check_text("the label", text)
     longest = max(map(len, texts), default=0)
     return np.array(texts, dtype=np.str_ if longest <= LONGEST_FIXED else object)
+
+
+def label_array(given: ArrayLike) -> NDArray[Any]:
+    """Labels as they are given, texts of a list each as long as it is; InputError where one is missing.
+
+    >>> label_array(["ann", "bob"]).dtype, label_array([7, 9]).dtype
+    (dtype('<U3'), dtype('int64'))
+    """
+    if isinstance(given, list | tuple) and all(isinstance(label, str) for label in given):
+        return text_array(given)
+    try:
+        array = np.array(given)
+    except ValueError as error:
+        raise InputError(f"labels must be text or numbers: {error}.") from None
+    if array.dtype == object and any(label is None or label != label for label in array.ravel().tolist()):
+        raise InputError("labels must be text or numbers; one is missing (None or NaN).")
+    return array
 
 
 def as_text(labels: NDArray[Any]) -> NDArray[Any]:

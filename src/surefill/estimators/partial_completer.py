@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from surefill.cluster import choose_backend
 from surefill.completion import BayesianFactorCompletion
 from surefill.data import Entries, Observations
-from surefill.data.containers import from_matrix
+from surefill.data.containers import from_matrix, sound_matrix
 from surefill.data.frames import axis_labels, library_of
 from surefill.data.labels import as_text
 from surefill.data.long_as_wide import refuse_long
@@ -31,7 +31,7 @@ from surefill.estimators.seeds import check_random_state, choose_seed
 from surefill.estimators.table_methods import TableMethods
 from surefill.estimators.wide_frame import compare_columns, complete_frame
 from surefill.guarantee.propensity import AIMS, Aim
-from surefill.inputs import LARGEST_TOLERANCE
+from surefill.inputs import check_tolerance
 from surefill.losses import choose_loss
 from surefill.parallel import check_n_jobs, using_jobs
 from surefill.waiting import Watcher, check_progress, part, watching
@@ -185,7 +185,7 @@ class PartialCompleter(ObservingMethods, TableMethods, OneToOneFeatureMixin, Tra
             risk=choose_risk(self.risk),
             loss=choose_loss(self.loss),
             tolerance=None if self.tolerance is None else float(self.tolerance),
-            delta=self.delta,
+            delta=float(self.delta),
             propensity=self.propensity,
             sensitivity=float(self.sensitivity),
             aim=self.aim,
@@ -196,9 +196,7 @@ class PartialCompleter(ObservingMethods, TableMethods, OneToOneFeatureMixin, Tra
             return replace(fitting, progress=progress).run(observations, asked, shape)
 
     def _validate(self) -> None:
-        if self.tolerance is not None and not (is_number(self.tolerance) and 0 < self.tolerance <= LARGEST_TOLERANCE):
-            expected = f"a number above 0 and at most {LARGEST_TOLERANCE:g}, or None"
-            raise invalid_parameter("PartialCompleter", "tolerance", expected, self.tolerance)
+        check_tolerance("PartialCompleter", self.tolerance)
         if not (is_number(self.delta) and 0 < self.delta < 1):
             raise invalid_parameter("PartialCompleter", "delta", "a number above 0 and below 1", self.delta)
         choose_loss(self.loss)
@@ -222,7 +220,7 @@ class PartialCompleter(ObservingMethods, TableMethods, OneToOneFeatureMixin, Tra
             X = compare_columns(X, self.observations_)
         return validate_data(
             self,
-            X,
+            sound_matrix(X),
             reset=reset,
             accept_sparse=("csr", "csc", "coo"),
             dtype=(np.float64, np.float32),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 from surefill.data.column_roles import Choice, Column, column_position, positions_of
 from surefill.data.labels import as_text, text_array
 from surefill.errors import InputError, is_seed
-from surefill.inputs import LARGEST_VALUE, check_size, current_limits
+from surefill.inputs import LARGEST_VALUE, VALUE_WORDS, check_size, check_text, current_limits
 from surefill.io.delimited import TextFile
 from surefill.io.long_tables import PresentValues, check_bounds
 from surefill.io.readers import choose_columns
@@ -26,10 +25,6 @@ from surefill.kernels.decimal_spans import MISSING
 
 CHUNK = 1 << 18
 """Bytes read at a time: thousands of lines, which amortises a call, and little memory."""
-
-
-HALF_CHARACTER = re.compile(r"[\ud800-\udfff]")
-"""What JSON may escape and no file of text can hold."""
 
 LINES_AT_ONCE = 1 << 20
 """Lines read at a time where all are wanted."""
@@ -191,14 +186,13 @@ class RecordReader:
         for key, label in zip(self._keys, (row, col), strict=False):
             if isinstance(label, bool) or not isinstance(label, str | int) or label == "":
                 raise InputError(f"{where}: {key!r} must be text or a whole number; got {json.dumps(label)}.")
-            if isinstance(label, str) and HALF_CHARACTER.search(label):
-                raise InputError(f"{where}: {key!r} holds half a character, {label!r}, which is no text.")
+            if isinstance(label, str):
+                check_text(f"{where}: {key!r}", label)
             check_size(where, "id", len(str(label).encode()))
         if _is_missing(value):
             raise InputError(f"{where}: {self._keys[2]!r} is missing; --skip-missing leaves such lines out.")
         if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= LARGEST_VALUE:
-            expected = f"a finite number of at most {LARGEST_VALUE:g} in size"
-            raise InputError(f"{where}: {self._keys[2]!r} must be {expected}; got {json.dumps(value)}.")
+            raise InputError(f"{where}: {self._keys[2]!r} must be {VALUE_WORDS}; got {json.dumps(value)}.")
         low, high = self._bounds or (-np.inf, np.inf)
         if not low <= value <= high:
             raise InputError(f"{where}: the value {value:g} is outside the bounds ({low:g}, {high:g}).")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -206,8 +207,9 @@ def complete_file(
     source, target, options = Path(file), Path(output), read or ReadOptions()
     model_target, report_target = (None if path is None else Path(path) for path in (model, report))
     check_table_target(output)
-    _check_targets(source, target, model_target, report_target)
     written = (write or WriteOptions()).in_layout("wide" if options.wide else "long")
+    beside_file = {"rows": written.rows, "row_features": options.row_features, "col_features": options.col_features}
+    _check_targets({"FILE": source} | beside_file, target, model_target, report_target)
     observations = read_file(source, options, progress)
     check_observed(source, options)
     rows = written.rows_of(observations)
@@ -252,14 +254,16 @@ def on_cluster(n_cells: int, backend: object) -> bool:
     return choose_backend(backend) is not None and n_cells > MANY_CELLS
 
 
-def _check_targets(file: Path, output: Path, model: Path | None, report: Path | None) -> None:
-    """Refuse places that cannot be written, and ones that would overwrite what was given."""
+def _check_targets(given: Mapping[str, Any], output: Path, model: Path | None, report: Path | None) -> None:
+    """Refuse places that cannot be written, and ones that would overwrite a file that is ``given``."""
     if model is not None:
         check_folder(model)
     if report is not None:
         check_report_target(report)
-    check_distinct(FILE=file, output=output, model=model, report=report)
-    others = [path for path in (file, model, report) if path is not None]
+    read = {name: Path(path) for name, path in given.items() if path is not None}
+    for name, path in read.items():
+        check_distinct(**{name: path}, output=output, model=model, report=report)
+    others = [path for path in (*read.values(), model, report) if path is not None]
     inside = [path for path in others if Path(os.path.realpath(output)) in Path(os.path.realpath(path)).parents]
     if inside:
         raise InputError(

@@ -14,6 +14,7 @@ from surefill.arrays import records
 from surefill.errors import InputError
 from surefill.estimators import PartialCompleter, iterate_recommendations, load
 from surefill.io import write_table
+from surefill.io.durable import check_distinct
 from surefill.io.writers import check_table_target
 from surefill.jobs.write_options import rows_named
 
@@ -88,6 +89,8 @@ def recommend_columns(
     """
     if output is not None:
         check_table_target(output)
+        for name, path in (("MODEL", model), ("ROWS", rows_file)):
+            check_distinct(**{name: None if path is None else Path(path)}, output=Path(output))
     if rows and rows_file is not None:
         raise InputError("give rows one by one or in a file, not both.")
     if not rows and rows_file is None and output is None:

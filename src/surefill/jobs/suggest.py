@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from surefill.arrays import records
 from surefill.estimators import load
 from surefill.io import write_table
+from surefill.io.durable import check_distinct
 from surefill.io.writers import check_table_target
 
 
@@ -75,6 +76,7 @@ def suggest_cells(
     """
     if output is not None:
         check_table_target(output)
+        check_distinct(MODEL=Path(model), output=Path(output))
     completer = load(model)
     rows_asked = list(rows) or None
     i, j, utility = completer.suggest(n, strategy=strategy, return_utilities=True, rows=rows_asked)  # type: ignore[arg-type]

@@ -6,6 +6,8 @@ from typing import Any
 
 from pydantic_core import ErrorDetails
 
+from surefill.inputs import VALUE_WORDS
+
 PLACES = {"query": "the parameter", "path": "the address", "header": "the header", "body": "the body"}
 """Where things are said in a request."""
 
@@ -34,6 +36,8 @@ def sentence_of(error: ErrorDetails | dict[str, Any], place: str = "") -> str:
         return f"{place} is not JSON: {_said(error)}."
     if kind == "value_error":
         return f"{subject}: {message.rstrip('.')}."
+    if location[-1:] == ["value"]:
+        return f"{subject} must be {VALUE_WORDS}{_got(error.get('input'))}."
     words = message.removeprefix("Input ").rstrip(".")
     words = words if words != message.rstrip(".") else f"is refused: {words[0].lower()}{words[1:]}"
     return f"{subject} {words}{_got(error.get('input'))}."

@@ -40,7 +40,7 @@ Whole = Annotated[int, Field(ge=-(2**63), lt=2**63, strict=True)]
 Label = Text | Whole
 """A row or column: text, or a whole number, which is the same as its text."""
 
-Value = Annotated[float, Field(gt=-LARGEST_VALUE, lt=LARGEST_VALUE, strict=True, allow_inf_nan=False)]
+Value = Annotated[float, Field(ge=-LARGEST_VALUE, le=LARGEST_VALUE, strict=True, allow_inf_nan=False)]
 
 
 @with_config(ConfigDict(extra="forbid"))

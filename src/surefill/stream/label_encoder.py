@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from surefill.arrays import as_stored
-from surefill.data.labels import text_array
+from surefill.data.labels import label_array, text_array
 from surefill.errors import InputError
 
 KINDS = {"i": "whole numbers", "U": "text"}
@@ -53,7 +53,7 @@ class LabelEncoder:
 
     def _distinct(self, labels: ArrayLike) -> tuple[list[Any], NDArray[np.int64], NDArray[np.int64], str]:
         """Distinct labels, where each label is among them, where each first appeared, and their kind."""
-        array = np.atleast_1d(np.asarray(labels))
+        array = np.atleast_1d(label_array(labels))
         if array.dtype == object:
             array = self._from_objects(array)
         if array.dtype.kind == "u" and array.size and array.max() <= np.iinfo(np.int64).max:

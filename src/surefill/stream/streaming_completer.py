@@ -126,11 +126,11 @@ class StreamingCompleter:
         ``rows`` and ``cols`` are labels, all text or all whole numbers. Nothing is learnt if anything is refused.
         """
         y = as_values(values)
+        self._rows.check(rows)
+        self._cols.check(cols)
         if not np.shape(rows) == np.shape(cols) == y.shape:
             raise InputError("rows, cols and values must have one item per observation.")
         self._check_bounds(y)
-        self._rows.check(rows)
-        self._cols.check(cols)
         i, j = self._rows.learn(rows), self._cols.learn(cols)
         scores = Scores(self._factors.learn(i, j, y), self._game.learn(i, j))
         self._metrics = self._metrics.updated(y, *scores)

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Generic, Literal, Self, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from surefill.guarantee import Guarantee
-from surefill.inputs import LARGEST_VALUE
+from surefill.inputs import LARGEST_TOLERANCE, LARGEST_VALUE, check_range
 from surefill.service.answers import NO_MODEL
 from surefill.service.data_set import DataSet, InUse
 from surefill.service.folders import NAME_PATTERN
@@ -20,8 +20,8 @@ from surefill.service.uploads import LABEL_PATTERN, LONGEST_LABEL
 
 Name = Annotated[str, Field(pattern=NAME_PATTERN, description="Name of a data set.")]
 Label = Annotated[str, Field(min_length=1, max_length=LONGEST_LABEL, pattern=LABEL_PATTERN)]
-Finite = Annotated[float, Field(strict=True, allow_inf_nan=False, gt=-LARGEST_VALUE, lt=LARGEST_VALUE)]
-Positive = Annotated[float, Field(strict=True, allow_inf_nan=False, gt=0, lt=LARGEST_VALUE)]
+Finite = Annotated[float, Field(strict=True, allow_inf_nan=False, ge=-LARGEST_VALUE, le=LARGEST_VALUE)]
+Positive = Annotated[float, Field(strict=True, allow_inf_nan=False, gt=0, le=LARGEST_TOLERANCE)]
 Chance = Annotated[float, Field(strict=True, gt=0, lt=1)]
 LOSS_PATTERN = r"^(squared|absolute|beyond:[0-9]{1,9}(\.[0-9]{1,9})?)$"
 """Losses by name; the last is the share of errors beyond a distance."""
@@ -68,8 +68,8 @@ class NewDataSet(Sent):
     @field_validator("bounds")
     @classmethod
     def _ordered(cls, bounds: Bounds | None) -> Bounds | None:
-        if bounds is not None and not bounds.low < bounds.high:
-            raise ValueError("low must be below high")
+        if bounds is not None:
+            check_range(bounds.low, bounds.high)
         return bounds
 
     def options(self) -> Options:
