@@ -6,7 +6,7 @@ import pytest
 
 import surefill as sf
 from surefill.cluster import LocalBackend, fit_folder, shard_folder_of_files
-from surefill.cluster.folder_shards import block_of
+from surefill.cluster.folder_shards import ShardedTable, block_of, label_hashes
 from surefill.cluster.shards import read_shard, shard_folder
 from surefill.completion import BayesianFactorModel
 
@@ -44,6 +44,26 @@ def test_blocks_hold_every_cell_once_and_number_labels_in_place(files, tmp_path)
     np.testing.assert_allclose([found[cell] for cell in expected.index], expected.to_numpy())
 
 
+def test_rows_have_the_same_numbers_in_any_number_of_blocks_and_files_in_any_order(files, tmp_path):
+    folder, lines = files
+    (tmp_path / "other").mkdir()
+    lines.sample(frac=1, random_state=0).to_csv(tmp_path / "other" / "all.csv", index=False)
+    found = []
+    for source, n_blocks in ((folder, 4), (folder, 3), (tmp_path / "other", 8)):
+        place = tmp_path / f"blocks-{n_blocks}"
+        table = shard_folder_of_files(source, place, LocalBackend(), n_blocks=n_blocks)
+        labels = [np.load(shard_folder(place, index) / "row_labels.npy") for index in range(n_blocks)]
+        cells = [read_shard(place, index) for index in range(n_blocks)]
+        cols, values = (np.concatenate([getattr(each, name) for each in cells]) for name in ("cols", "values"))
+        found.append((np.concatenate(labels), np.concatenate([np.diff(each.starts) for each in cells]), cols, values))
+        stored = ShardedTable.stored(place)
+        assert (stored.shape, stored.n_cells, stored.bounds) == (table.shape, table.n_cells, table.bounds)
+    for other in found[1:]:
+        for one, two in zip(found[0][:3], other[:3], strict=True):
+            np.testing.assert_array_equal(one, two)
+        np.testing.assert_allclose(found[0][3], other[3], rtol=1e-12)  # means of repeats round
+
+
 def read_back(output):
     """Predictions from what was written, by label."""
     rows = pd.concat([pd.read_parquet(path) for path in sorted((output / "rows").glob("*.parquet"))])
@@ -54,17 +74,20 @@ def test_a_folder_in_one_block_has_the_fit_of_its_table(files, tmp_path):
     folder, lines = files
     model = BayesianFactorModel(rank=3)
     done = fit_folder(folder, tmp_path / "fit", LocalBackend(), model=model, n_blocks=1)
-    seen = sf.Observations.from_table(lines.sort_values("user"))
+    users, items = np.unique(lines["user"]), np.unique(lines["item"])
+    users = users[np.argsort(label_hashes(users), kind="stable")]  # rows in the order of their hashes
+    numbers = dict(zip(users.tolist(), range(len(users)), strict=True))
+    seen = sf.Observations(lines["user"].map(numbers), np.searchsorted(items, lines["item"]), lines["rating"])
     fitted = model.fit(seen)
     rows, cols = read_back(done.output)
-    order = np.argsort(seen.row_labels)
-    assert rows.index.tolist() == seen.row_labels[order].tolist()
+    order = np.argsort(users)
+    assert rows.index.tolist() == users[order].tolist()
     names = ["factor_1", "factor_2", "factor_3"]
     value = (
         rows["bias"].to_numpy()[:, None] + cols["bias"].to_numpy() + rows[names].to_numpy() @ cols[names].T.to_numpy()
     )
     unit = seen.unit.from_unit(np.clip(done.mean + value, -1, 1))
-    np.testing.assert_allclose(unit, fitted.block(order, np.argsort(seen.col_labels)), atol=1e-6)
+    np.testing.assert_allclose(unit, fitted.block(order, np.arange(len(items))), atol=1e-6)
 
 
 def test_blocks_predict_as_well_and_choose_a_rank(files, tmp_path):

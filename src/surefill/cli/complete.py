@@ -27,7 +27,7 @@ from surefill.cli.terminal import say
 from surefill.registry import AUTO, COMPLETIONS, CONFIDENCES
 
 if TYPE_CHECKING:
-    from surefill.jobs import CompletedFile, TableSize
+    from surefill.jobs import CompletedFile, TableSize, WriteOptions
 
 
 MANY_CELLS = 10**7
@@ -117,8 +117,8 @@ MANY_CELLS = 10**7
         type=click.Choice(["local", "ray"]),
         default="local",
         show_default=True,
-        help="Where factors are fitted, of more than two million cells: 'ray' on row blocks of a Ray cluster. The "
-        "table, its confidence, risk and promise stay on this machine, whose memory must hold them.",
+        help="'ray': where FILE and the output are folders, all of it is done on row blocks of a Ray cluster, and no "
+        "machine has the whole table. Of other files factors alone are fitted there, of more than two million cells.",
     ),
     click.option("--address", metavar="HOST:PORT", help="Of a running cluster. [default: one of this machine's own]"),
     click.option("--workers", type=click.IntRange(min=1), help="Processes that own rows. [default: one for each core]"),
@@ -174,6 +174,10 @@ def complete(
 
     named = {name: options[name] for name in ("entries", "top_n", "rows", "digits", "level", "layout")}
     write = WriteOptions(**named)
+    if options["backend"] == "ray" and file.is_dir() and (output.endswith("/") or Path(output).is_dir()):
+        done = _complete_folder(file, output, write, model or report, options)
+        say(json.dumps(done.as_json(), indent=2) if as_json else describe(done))
+        return
     with ProgressBars() as bars:
         done = complete_file(
             file,
@@ -197,6 +201,35 @@ def complete(
             progress=bars,
         )
     say(json.dumps(done.as_json(), indent=2) if as_json else describe(done))
+
+
+def _complete_folder(
+    folder: Path, output: str, write: WriteOptions, beside: Path | None, options: dict[str, Any]
+) -> CompletedFile:
+    """The same where no machine has the whole table."""
+    from surefill.distributed import complete_folder
+    from surefill.errors import InputError
+
+    if beside is not None:
+        raise InputError("--save and --report need the whole table on one machine: leave them out, or --backend ray.")
+    if options["completion"] != "auto" or options["confidence"] not in ("auto", "game"):
+        raise InputError("on a cluster values come from the Bayesian factor model and confidences from the game: "
+                         "leave out --completion and --confidence.")  # fmt: skip
+    with ProgressBars() as bars:
+        return complete_folder(
+            folder,
+            output,
+            _backend(options),
+            read=as_read_options(options),
+            tolerance=options["tolerance"],
+            delta=options["delta"],
+            loss=options["loss"],
+            aim=options["aim"],
+            sensitivity=options["sensitivity"],
+            random_state=options["seed"],
+            write=write,
+            progress=bars,
+        )
 
 
 def _backend(options: dict[str, Any]) -> Any:
@@ -262,6 +295,8 @@ def describe(done: CompletedFile) -> str:
 def _where(done: CompletedFile) -> str:
     if done.backend == "local":
         return ""
+    if done.backend == "cluster":
+        return ", on row blocks"
     return ", fitted on a Ray cluster; the table, its confidence, risk and promise were on this machine"
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from surefill.blocks import Blocks, LocalBlocks
+from surefill.cluster.block_owner import BlockKind
 from surefill.cluster.checkpoints import CheckpointedRuns
 from surefill.cluster.ray_blocks import RayBlocks, connected, map_on
 from surefill.cluster.shards import write_shards
@@ -60,14 +61,24 @@ class LocalBackend:
         """The blocks of the table; nothing is kept."""
         yield LocalBlocks([RowBlock(cells) for cells in blocks_of(observations, self.block_cells)]), PlainRuns()
 
+    resume = False
+
     def map(self, function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
         """``[function(item) for item in items]``."""
         return current_map().map(function, items)
 
     @contextmanager
-    def stored(self, shards: Path, n_blocks: int, name: str, settings: dict[str, Any]) -> Iterator[tuple[Blocks, Runs]]:
+    def session(self) -> Iterator[Path]:
+        """A folder for blocks, as long as it is needed."""
+        with tempfile.TemporaryDirectory(prefix="surefill-") as folder:
+            yield Path(folder)
+
+    @contextmanager
+    def stored(
+        self, shards: Path, n_blocks: int, name: str, settings: dict[str, Any], kind: BlockKind = StoredBlock
+    ) -> Iterator[tuple[Blocks, Runs]]:
         """The blocks that lie in a folder; nothing is kept."""
-        yield LocalBlocks([StoredBlock(shards, index) for index in range(n_blocks)]), PlainRuns()
+        yield LocalBlocks([kind(shards, index) for index in range(n_blocks)]), PlainRuns()
 
 
 @dataclass(frozen=True)
@@ -121,23 +132,34 @@ class RayBackend:
             with self._owned(shards, n_blocks, place / name / "checkpoint", settings) as owned:
                 yield owned
 
+    @contextmanager
+    def session(self) -> Iterator[Path]:
+        """The folder for blocks and checkpoints, and one connection to the cluster for all that is done inside."""
+        with connected(self.address), self._place() as place:
+            yield place
+
     def map(self, function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
         """``[function(item) for item in items]``, each on some worker, again on another where that is lost."""
         with connected(self.address) as ray:
             return map_on(ray, function, items)
 
     @contextmanager
-    def stored(self, shards: Path, n_blocks: int, name: str, settings: dict[str, Any]) -> Iterator[tuple[Blocks, Runs]]:
+    def stored(
+        self, shards: Path, n_blocks: int, name: str, settings: dict[str, Any], kind: BlockKind = StoredBlock
+    ) -> Iterator[tuple[Blocks, Runs]]:
         """The blocks that lie in a folder, owned by actors, and runs with checkpoints."""
-        with self._place() as place, self._owned(shards, n_blocks, place / name / "checkpoint", settings) as owned:
+        with (
+            self._place() as place,
+            self._owned(shards, n_blocks, place / name / "checkpoint", settings, kind) as owned,
+        ):
             yield owned
 
     @contextmanager
     def _owned(
-        self, shards: Path, n_blocks: int, states: Path, settings: dict[str, Any]
+        self, shards: Path, n_blocks: int, states: Path, settings: dict[str, Any], kind: BlockKind = StoredBlock
     ) -> Iterator[tuple[Blocks, Runs]]:
         with connected(self.address) as ray:
-            blocks = RayBlocks(ray, shards, states, n_blocks, self._n_workers(ray), self.cores)
+            blocks = RayBlocks(ray, shards, states, n_blocks, self._n_workers(ray), self.cores, kind)
             try:
                 yield blocks, CheckpointedRuns(blocks, states, settings, self.resume)
             finally:

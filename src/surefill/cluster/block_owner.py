@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,6 +16,10 @@ from surefill.parallel import using_jobs
 
 Saved = tuple[str, str, int]
 """A state on disk: its name, the table it is about, and the number of the call that saved it."""
+
+
+BlockKind = Callable[[Path, int], Any]
+"""Makes the block of a number that lies in a folder."""
 
 
 class Call(NamedTuple):
@@ -41,9 +45,18 @@ class BlockOwner:
     state last saved on. So a worker may be killed and started again at any time.
     """
 
-    def __init__(self, shards: str, states: str, first: int, last: int, n_blocks: int, n_jobs: int = 1) -> None:
+    def __init__(
+        self,
+        shards: str,
+        states: str,
+        first: int,
+        last: int,
+        n_blocks: int,
+        n_jobs: int = 1,
+        kind: BlockKind = StoredBlock,
+    ) -> None:
         self._states, self._n_blocks, self._n_jobs = Path(states), n_blocks, n_jobs
-        self._blocks = {index: StoredBlock(Path(shards), index) for index in range(first, last)}
+        self._blocks = {index: kind(Path(shards), index) for index in range(first, last)}
         self._done = 0
         self._answer: Any = None
 
@@ -63,6 +76,8 @@ class BlockOwner:
         return self._answer
 
     def _result(self, call: Call, common: tuple[Any, ...], own: Sequence[Any] | None) -> Any:
+        if call.method == "nothing":
+            return None
         if call.method in ("save", "load"):
             getattr(self, f"_{call.method}")(call.number, *common)
             return None

@@ -8,10 +8,10 @@ arrived at from their files, and goes on after the last sweep of the last one.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from surefill.blocks import Blocks
 from surefill.cluster.block_owner import Saved
@@ -24,6 +24,9 @@ from surefill.registry import storable
 
 FORM, VERSION = "surefill checkpoint of a fit", 1
 """What the files say they are."""
+
+PART = "part"
+"""What stands in place of a table in the record of rows that are no state of a fit."""
 
 
 class SavingBlocks(Blocks, Protocol):
@@ -53,32 +56,55 @@ class RunRecord:
     order: int
 
 
+@storable
+@dataclass(frozen=True, eq=False)
+class StageRecord:
+    """What a stage that is no run gave, and the rows saved by then; ``order`` counts the records of the fit."""
+
+    value: Any
+    saved: tuple[Saved, ...]
+    order: int
+
+
 class CheckpointedRuns:
-    """Runs whose state is kept in ``folder`` after every sweep; ``settings`` say which fit it is."""
+    """Runs whose state is kept in ``folder`` after every sweep, and stages; ``settings`` say which fit it is."""
 
     def __init__(self, blocks: SavingBlocks, folder: Path, settings: dict[str, Any], resume: bool) -> None:
         self._blocks, self._folder = blocks, folder
         folder.mkdir(parents=True, exist_ok=True)
         self._records: dict[str, RunRecord] = {}
+        self._stages: dict[str, StageRecord] = {}
         known = folder / "fit.json"
         if resume and known.exists():
             _check_settings(known, settings)
-            self._records = {path.stem: _read(path) for path in folder.glob("*.run")}
+            self._records = {path.stem: _read(path, RunRecord) for path in folder.glob("*.run")}
+            self._stages = {path.stem: _read(path, StageRecord) for path in folder.glob("*.stage")}
         else:
-            for path in folder.glob("*.run"):
+            for path in [*folder.glob("*.run"), *folder.glob("*.stage")]:
                 path.unlink()
         with replacing(known) as partial:
             partial.write_text(json.dumps(settings), encoding="utf-8")
-        self._order = max((record.order for record in self._records.values()), default=0)
-        self._last = next((path for path, each in self._records.items() if each.order == self._order), None)
-        self._kept: tuple[Saved, ...] = ()
+        known_records: list[RunRecord | StageRecord] = [*self._records.values(), *self._stages.values()]
+        last = max(known_records, key=lambda each: each.order, default=None)
+        self._order: int = 0 if last is None else last.order
+        self._kept: tuple[Saved, ...] = () if last is None else last.saved
+        if self._kept:
+            blocks.load(self._kept)
+
+    def stage(self, name: str, compute: Callable[[], Any], parts: Sequence[str] = ()) -> Any:
+        """What ``compute`` gave, or gives now; then its ``parts`` are written, and the file that refers to them."""
+        if name not in self._stages:
+            value = compute()
+            for part in parts:
+                self._blocks.save(part, PART, self._kept)
+            self._kept, self._order = tuple(self._blocks.saved.values()), self._order + 1
+            self._stages[name] = StageRecord(value, self._kept, self._order)
+            write_archive(self._folder / f"{name}.stage", FORM, VERSION, self._stages[name])
+        return self._stages[name].value
 
     def run(self, solver: BlockedSolver, max_steps: int, progress: ProgressCallback | None) -> Outcome[BlockedState]:
         """As :func:`surefill.loop.run`, from where it stopped."""
         record = self._records.get(solver.path)
-        if record is not None and solver.path == self._last:
-            self._blocks.load(record.saved)
-            self._kept = record.saved
         if record is not None and (record.status is not None or record.sweeps >= max_steps):
             status = record.status or solver.terminate(record.state) or Status.STEP_LIMIT
             return Outcome(record.state, status, record.sweeps, 0.0)
@@ -120,10 +146,13 @@ class _KeptSolver:
         return state
 
 
-def _read(path: Path) -> RunRecord:
-    def rebuild(content: Any) -> RunRecord:
-        if not isinstance(content, RunRecord):
-            raise TypeError("not a record of a run")
+Record = TypeVar("Record", RunRecord, StageRecord)
+
+
+def _read(path: Path, kind: type[Record]) -> Record:
+    def rebuild(content: Any) -> Record:
+        if not isinstance(content, kind):
+            raise TypeError("not a record of this kind")
         return content
 
     return read_archive(path, FORM, VERSION, rebuild)

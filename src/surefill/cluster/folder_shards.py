@@ -1,13 +1,16 @@
 """A folder of files as row blocks, without any machine ever having all rows: read, hashed by row, numbered in place.
 
 Every file is read by itself and its cells are written to as many buckets as there are blocks, by a hash of the row's
-label. Every bucket then numbers its own rows, so that labels of rows stay where the rows are; labels of columns are
-gathered, merged and numbered in order, as a reader of one file does.
+label: block b has the hashes from b / n_blocks up to (b + 1) / n_blocks of all. Every bucket then numbers its own rows
+in the order of their hashes, so that labels of rows stay where the rows are, and a row has the same number among all
+rows however many blocks there are; labels of columns are gathered, merged and numbered in order, as a reader of one
+file does.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from surefill.cluster.shards import finish_shards, shard_folder, write_shard
+from surefill.cluster.shards import LISTING, finish_shards, shard_folder, write_shard
 from surefill.completion.bayes.row_block import BlockCells, blocks_of
 from surefill.data import Observations
 from surefill.data.units import UnitMap
@@ -28,6 +31,9 @@ SUFFIXES = (".parquet", ".pq", ".csv", ".tsv", ".csv.gz", ".tsv.gz", ".dat")
 
 BYTES_PER_BLOCK = 8 << 20
 """Bytes of files for each block: half a million lines of csv, two million of parquet."""
+
+COLUMNS = "columns.npy"
+"""The file with the labels of columns."""
 
 MOST_BLOCKS = 4096
 """Blocks at most; every file is written to so many pieces at most."""
@@ -58,6 +64,20 @@ class ShardedTable:
     col_labels: NDArray[Any]
     bounds: tuple[float, float]
     names: tuple[str, str, str]
+    skipped: int = 0
+
+    @classmethod
+    def stored(cls, folder: Path) -> ShardedTable | None:
+        """The table whose blocks lie in a folder; None where they are not all there."""
+        try:
+            known = json.loads((folder / LISTING).read_text(encoding="utf-8"))
+            counts = known["blocks"], known["n_rows"], known["n_cells"]
+            low, high = known["bounds"]
+            row, col, value = known["names"]
+            labels = np.load(folder / COLUMNS)
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+        return cls(folder, *counts, labels, (low, high), (row, col, value), known["skipped"])
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -79,6 +99,7 @@ class _Piece:
     least: float
     most: float
     names: tuple[str, str, str]
+    skipped: int
 
 
 @dataclass(frozen=True)
@@ -106,7 +127,8 @@ class FileReader:
             with open(folder / f"{number:06d}.npz", "wb") as file:
                 np.savez(file, labels=labels[present], rows=rows, cols=arrays[1], values=arrays[2], counts=arrays[3],
                          scatter=arrays[4], col_labels=cols)  # fmt: skip
-        return _Piece(cols, labels.dtype.kind == "U", float(seen.values.min()), float(seen.values.max()), seen.names)
+        ends = float(seen.values.min()), float(seen.values.max())
+        return _Piece(cols, labels.dtype.kind == "U", *ends, seen.names, seen.skipped)
 
 
 @dataclass(frozen=True)
@@ -129,8 +151,11 @@ class BlockBuilder:
             return 0, 0
         own = [_as_kind(piece["labels"], self.text_rows) for piece in pieces]
         labels = np.unique(np.concatenate(own))
+        order = np.argsort(label_hashes(labels), kind="stable")
+        number = np.empty(len(order), np.int64)
+        number[order] = np.arange(len(order))
         rows = np.concatenate(
-            [np.searchsorted(labels, each)[piece["rows"]] for each, piece in zip(own, pieces, strict=True)]
+            [number[np.searchsorted(labels, each)[piece["rows"]]] for each, piece in zip(own, pieces, strict=True)]
         )
         text = self.col_labels.dtype.kind == "U"
         cols = np.concatenate(
@@ -141,9 +166,10 @@ class BlockBuilder:
         )
         shape = len(labels), len(self.col_labels)
         seen = Observations(rows, cols, values, shape, counts=counts, scatter=scatter)
+        seen = seen.select(np.lexsort((seen.cols, seen.rows)))  # whichever files they come from
         (cells,) = blocks_of(seen, cells=len(seen) + 1)
         write_shard(self.place, index, cells)
-        np.save(shard_folder(self.place, index) / "row_labels.npy", labels)
+        np.save(shard_folder(self.place, index) / "row_labels.npy", labels[order])
         return len(labels), len(cells)
 
 
@@ -166,14 +192,8 @@ def shard_folder_of_files(
         ...
     surefill.errors.InputError: nowhere is not a folder of files.
     """
-    folder, target = Path(source), Path(place)
-    if not folder.is_dir():
-        raise InputError(f"{folder} is not a folder of files.")
-    files = sorted(
-        path for path in folder.rglob("*") if path.name.lower().endswith(SUFFIXES) and target not in path.parents
-    )
-    if not files:
-        raise InputError(f"{folder} has no files that are read: {', '.join(SUFFIXES)}.")
+    target = Path(place)
+    files = [path for path in files_of(source) if target not in path.parents]
     n_blocks = n_blocks or _n_blocks(sum(path.stat().st_size for path in files))
     options = read or ReadOptions()
     target.mkdir(parents=True, exist_ok=True)
@@ -187,20 +207,42 @@ def shard_folder_of_files(
     for left in target.glob("pieces-*"):
         shutil.rmtree(left)
     seen = min(piece.least for piece in pieces), max(piece.most for piece in pieces)
-    finish_shards(target, n_blocks)
     n_rows, n_cells = (sum(each) for each in zip(*sizes, strict=True))
-    return ShardedTable(target, n_blocks, n_rows, n_cells, col_labels, options.bounds or seen, pieces[0].names)
+    skipped = sum(piece.skipped for piece in pieces)
+    np.save(target / COLUMNS, col_labels, allow_pickle=False)
+    bounds, names = options.bounds or seen, pieces[0].names
+    counts = {"n_rows": n_rows, "n_cells": n_cells, "skipped": skipped}
+    finish_shards(target, n_blocks, **counts, bounds=list(bounds), names=list(names))
+    return ShardedTable(target, n_blocks, n_rows, n_cells, col_labels, bounds, names, skipped)
+
+
+def files_of(source: str | Path) -> list[Path]:
+    """The files of a folder that are read, in the order of their names."""
+    folder = Path(source)
+    if not folder.is_dir():
+        raise InputError(f"{folder} is not a folder of files.")
+    files = sorted(path for path in folder.rglob("*") if path.name.lower().endswith(SUFFIXES))
+    if not files:
+        raise InputError(f"{folder} has no files that are read: {', '.join(SUFFIXES)}.")
+    return files
 
 
 def block_of(labels: NDArray[Any], n_blocks: int) -> NDArray[np.int64]:
-    """The block of each row, by a hash of its label that is the same in every process.
+    """The block of each row: which of ``n_blocks`` equal parts of all hashes that of its label is in.
 
     >>> block_of(np.array([1, 2, 3]), 4).tolist() == block_of(np.array(["1", "2", "3"]), 4).tolist()
     True
+    >>> (block_of(np.arange(9), 4) // 2).tolist() == block_of(np.arange(9), 2).tolist()
+    True
     """
+    leading = label_hashes(labels) >> np.uint64(32)  # as many as fit a product of 64 bits
+    return ((leading * np.uint64(n_blocks)) >> np.uint64(32)).astype(np.int64)
+
+
+def label_hashes(labels: NDArray[Any]) -> NDArray[np.uint64]:
+    """64 bits for each label, the same in every process."""
     text = [str(label).encode() for label in labels.tolist()]
-    digests = b"".join(hashlib.blake2b(each, digest_size=8).digest() for each in text)
-    return (np.frombuffer(digests, dtype="<u8") % np.uint64(n_blocks)).astype(np.int64)
+    return np.frombuffer(b"".join(hashlib.blake2b(each, digest_size=8).digest() for each in text), dtype="<u8")
 
 
 def _n_blocks(n_bytes: int) -> int:

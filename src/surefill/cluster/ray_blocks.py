@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 
 from surefill.blocks import Sums, TreeSum
-from surefill.cluster.block_owner import Behind, BlockOwner, Call, Saved
+from surefill.cluster.block_owner import Behind, BlockKind, BlockOwner, Call, Saved
+from surefill.cluster.stored_block import StoredBlock
 from surefill.errors import InputError
 from surefill.parallel import using_jobs
 
-LASTING = ("select_rows", "select_cols", "index", "forget")
-"""Calls that a worker started anew is always told again: which cells there are. All else is in the states saved."""
+LASTING = ("place", "select_rows", "select_cols", "select_cells", "index", "forget")
+"""Calls that a worker started anew is always told again, once it has the states saved: which cells there are."""
 
 MOST_DEATHS = 5
 """How often a worker may die in one step before it is taken that the step itself kills it."""
@@ -98,14 +99,23 @@ class RayBlocks:
     Every call is numbered and kept, until states are saved, so that a worker that died can be told again.
     """
 
-    def __init__(self, ray: Any, shards: Path, states: Path, n_blocks: int, n_workers: int, n_jobs: int = 1) -> None:
+    def __init__(
+        self,
+        ray: Any,
+        shards: Path,
+        states: Path,
+        n_blocks: int,
+        n_workers: int,
+        n_jobs: int = 1,
+        kind: BlockKind = StoredBlock,
+    ) -> None:
         self._ray, self._n_blocks = ray, n_blocks
         bounds = np.linspace(0, n_blocks, min(n_workers, n_blocks) + 1).round().astype(int).tolist()
         self._ranges = list(pairwise(bounds))
         # Actors ask for no cores, so that those of a lost machine find a place on the others.
         actor = ray.remote(max_restarts=-1, num_cpus=0, scheduling_strategy="SPREAD")(BlockOwner)
         places = str(shards.absolute()), str(states.absolute())
-        self._actors = [actor.remote(*places, first, last, n_blocks, n_jobs) for first, last in self._ranges]
+        self._actors = [actor.remote(*places, first, last, n_blocks, n_jobs, kind) for first, last in self._ranges]
         self._told: list[_Told] = []
         self._number = 0
         self.saved: dict[str, Saved] = {}
@@ -155,13 +165,15 @@ class RayBlocks:
             self._ray.kill(actor)
 
     def _forget_calls(self) -> None:
-        """Keep the calls that say which cells there are, and one that loads the states saved."""
+        """Keep a call that loads the states saved, and those that say which cells there are."""
         lasting = [told for told in self._told if told.call.method in LASTING]
         last, self._told = self._told[-1].call.number, []
+        states, nothing = self._ray.put((list(self.saved.values()),)), self._ray.put(())
+        self._append(Call(-last, 0, "load", False), states, None)
         for told in lasting:
             self._append(told.call._replace(before=self._last_number), told.common, told.own)
-        states = self._ray.put((list(self.saved.values()),))
-        self._append(Call(last, self._last_number, "load", False), states, None)
+        # Workers that were not started again have done the call of this number.
+        self._append(Call(last, self._last_number, "nothing", False), nothing, None)
 
     @property
     def _last_number(self) -> int:

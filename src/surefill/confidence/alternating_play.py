@@ -16,10 +16,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from surefill.arrays import Floats, Indices, IntArray, read_only
+from surefill.arrays import Array, Floats, Indices, IntArray, read_only
 from surefill.data import Groups
 from surefill.data.repeats import sorted_cell_order
-from surefill.kernels.best_response import best_responses, random_start
+from surefill.kernels.best_response import best_responses, best_responses_to_grams, random_start
 from surefill.kernels.counter_random import random_below, stream_key
 from surefill.loop import ProgressCallback, Status, run
 from surefill.parallel import over_ranges
@@ -149,25 +149,36 @@ class Across:
     @classmethod
     def drawn(cls, factors: Floats, slots: Floats, seen: Indices, seed: int, sweep: int, side: int) -> Across:
         """The block of a sweep, drawn among lines ``seen`` at least once; none in the burn-in, where C = 1."""
-        key = stream_key(seed, 10 + 2 * sweep + side)
-        taken, rank = slots.shape[1], factors.shape[1]
-        block = seen[_draw(key, len(seen))] if taken else seen[:0]
-        mean = factors[seen].mean(axis=0, dtype=np.float64) if len(seen) else np.zeros(rank)
-        block_slots = slots[block].reshape(len(block), taken * rank).T / np.float32(max(taken, 1))
-        return cls(factors, mean, np.ascontiguousarray(factors[block].T), np.ascontiguousarray(block_slots), key)
+        key = sweep_key(seed, sweep, side)
+        block = seen[draw_block(key, len(seen))] if slots.shape[1] else seen[:0]
+        mean = factors[seen].mean(axis=0, dtype=np.float64) if len(seen) else np.zeros(factors.shape[1])
+        return cls.of(factors, mean, factors[block], slots[block], key)
+
+    @classmethod
+    def of(cls, factors: Floats, mean: Array, block: Floats, block_slots: Floats, key: np.uint64) -> Across:
+        """From the factors and snapshots of a block of lines."""
+        n_lines, taken, rank = block_slots.shape
+        past = block_slots.reshape(n_lines, taken * rank).T / np.float32(max(taken, 1))
+        return cls(factors, mean, np.ascontiguousarray(block.T), np.ascontiguousarray(past), key)
 
 
-def responses(lines: Lines, factors: Floats, slots: Floats, across: Across) -> Floats:
-    """The best responses of all lines to what they see across."""
+def side_by_side(slots: Floats) -> Floats:
+    """The snapshots of each line in one."""
+    n_lines, taken, rank = slots.shape
+    return slots.reshape(n_lines, taken * rank)
+
+
+def responses(lines: Lines, factors: Floats, slots: Floats, across: Across, offset: int = 0) -> Floats:
+    """The best responses of all lines to what they see across; the first is the line ``offset`` of its table."""
     new = np.empty_like(factors)
-    flat = slots.reshape(len(slots), -1)
+    flat = side_by_side(slots)
     # groups of equal cost: a line's work is at most that of CAP observations and a block
     even = np.arange(len(factors) + 1) * (BLOCK + CAP)
 
     def work(first: int, last: int) -> None:
         best_responses(
             first, last, factors, flat, lines.starts, lines.others, across.factors, across.block, across.block_slots,
-            across.mean, np.float32(ALPHA), lines.weight, PROX, K, CAP, across.key, new,
+            across.mean, np.float32(ALPHA), lines.weight, PROX, K, CAP, across.key, offset, new,
         )  # fmt: skip
 
     over_ranges(work, even)
@@ -189,14 +200,34 @@ def fold_in(lines: Lines, col_slots: Floats, col_counts: Indices, seed: int, sid
     return slots
 
 
-def start_of(size: int, rank: int, seed: int, side: int) -> Floats:
-    """Where the lines of a side start."""
+def responses_to_grams(grams: Array, counts: Indices, weight: float, factors: Floats, slots: Floats, across: Across
+) -> Floats:  # fmt: skip
+    """The same where what lines see of the other side is summed (:func:`add_grams`)."""
+    new, flat = np.empty_like(factors), side_by_side(slots)
+
+    def work(first: int, last: int) -> None:
+        best_responses_to_grams(
+            first, last, factors, flat, grams, counts, across.block, across.block_slots, across.mean,
+            np.float32(ALPHA), weight, PROX, K, new,
+        )  # fmt: skip
+
+    over_ranges(work, np.arange(len(factors) + 1) * BLOCK)
+    return new
+
+
+def start_of(size: int, rank: int, seed: int, side: int, offset: int = 0) -> Floats:
+    """Where the lines of a side start, the first of them the line ``offset`` of its table."""
     factors = np.empty((size, rank), np.float32)
-    random_start(factors, stream_key(seed, 1 + side))
+    random_start(factors, stream_key(seed, 1 + side), offset)
     return factors
 
 
-def _draw(key: np.uint64, n: int) -> Indices:
+def sweep_key(seed: int, sweep: int, side: int) -> np.uint64:
+    """The key of all that is random when one side plays in a sweep."""
+    return stream_key(seed, 10 + 2 * sweep + side)
+
+
+def draw_block(key: np.uint64, n: int) -> Indices:
     """At most BLOCK of n lines: all where there are so few, else drawn with replacement, each once."""
     if n <= BLOCK:
         return np.arange(n)

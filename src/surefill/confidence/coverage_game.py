@@ -18,6 +18,7 @@ from surefill.confidence.alternating_play import (
     Lines,
     PlayState,
     fold_in,
+    side_by_side,
 )
 from surefill.confidence.null_support import LEAST_CELLS, NULL_CELLS, Floors, Null, NullCells, average_products, n_draws
 from surefill.data import Observations
@@ -129,7 +130,7 @@ class CoverageGame:
             row_weight=game.row_lines.weight,
             random_state=self.random_state,
         )
-        return confidence, self._certificate(floors[0])
+        return confidence, self.certificate(floors[0])
 
     def _rank_for(self, observations: Observations) -> int:
         if self.rank is not None:
@@ -137,7 +138,8 @@ class CoverageGame:
         per_line = len(observations) / max(len(observations.by_row), len(observations.by_col))
         return int(np.clip(per_line / OBSERVATIONS_PER_RANK, LEAST_RANK, MOST_RANK))
 
-    def _certificate(self, floors: Floors) -> Certificate:
+    def certificate(self, floors: Floors) -> Certificate:
+        """What is known of a confidence with these floors."""
         if not floors.table.any():
             statement = "The table is too small to tell supported cells from others, so that none counts as supported."
         else:
@@ -265,7 +267,7 @@ class GameConfidence:
     def _flat(self) -> tuple[Floats, Floats]:
         """Snapshots side by side, without the end of the burn-in."""
         rank = self.row_slots.shape[2]
-        left, right = (slots.reshape(len(slots), -1)[:, rank:] for slots in (self.row_slots, self.col_slots))
+        left, right = (side_by_side(slots)[:, rank:] for slots in (self.row_slots, self.col_slots))
         return left, right
 
     def _components_at(self, i: Indices, j: Indices) -> tuple[Indices, Indices]:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefill.arrays import Array, Floats, Indices, IntArray
-from surefill.confidence.alternating_play import SNAPSHOTS, AlternatingPlay, Lines, fold_in
+from surefill.confidence.alternating_play import SNAPSHOTS, AlternatingPlay, Lines, fold_in, side_by_side
 from surefill.errors import InputError
 from surefill.kernels.best_response import mean_products
 from surefill.parallel import over_ranges
@@ -68,12 +68,17 @@ class Floors:
     @classmethod
     def of(cls, null: NullCells, share: float, row_counts: Indices, col_counts: Indices) -> Floors:
         """The ``share`` quantile of the null's averages in each class, for a table of these counts."""
+        return cls.between(null, share, class_edges(row_counts), class_edges(col_counts))
+
+    @classmethod
+    def between(cls, null: NullCells, share: float, row_edges: Array, col_edges: Array) -> Floors:
+        """The same for a table whose classes have these edges."""
         table = np.full((CLASSES, CLASSES), _lower_quantile(null.average, share))
         for r, c in np.ndindex(*table.shape):
             inside = null.average[(null.row_class == r) & (null.col_class == c)]
             if len(inside) >= LEAST_CELLS:
                 table[r, c] = _lower_quantile(inside, share)
-        return cls(class_edges(row_counts), class_edges(col_counts), np.maximum(table, 0.0), len(null.average))
+        return cls(row_edges, col_edges, np.maximum(table, 0.0), len(null.average))
 
     def row_classes(self, counts: Indices) -> Indices:
         """The class of rows of these counts."""
@@ -177,19 +182,30 @@ def _crossing_cells(
 
 def average_products(row_slots: Floats, col_slots: Floats, i: Indices, j: Indices) -> Array:
     """Mbar at the cells (i[t], j[t]): the mean over snapshots of u_i . v_j."""
-    left, right = (slots.reshape(len(slots), -1)[:, slots.shape[2] :] for slots in (row_slots, col_slots))
+    left, right = (side_by_side(slots)[:, slots.shape[2] :] for slots in (row_slots, col_slots))
     out = np.empty(len(i), np.float32)
     even = np.arange(len(i) + 1)
     over_ranges(lambda first, last: mean_products(first, last, i, j, left, right, SNAPSHOTS, out), even)
     return out.astype(np.float64)
 
 
-def class_edges(counts: Indices) -> Array:
-    """Largest counts of all classes but the last: quartiles of lines seen at least once, equal counts never parted."""
-    seen = counts[counts > 0]
-    if not len(seen):
+def class_edges(counts: Indices, sizes: Indices | None = None) -> Array:
+    """Largest counts of all classes but the last: quartiles of lines seen at least once, equal counts never parted.
+
+    ``sizes`` says how many lines have each count, rising counts, where these are not the counts of single lines.
+
+    >>> class_edges(np.array([1, 1, 2, 9])), class_edges(np.array([1, 2, 9]), np.array([2, 1, 1]))
+    (array([1., 2., 9.]), array([1., 2., 9.]))
+    """
+    lines = np.sort(counts) if sizes is None else counts
+    last = np.cumsum(np.ones(len(lines), np.int64) if sizes is None else sizes)
+    unseen = int(last[lines == 0].max(initial=0))
+    n_seen = int(last[-1]) - unseen if len(last) else 0
+    if not n_seen:
         return np.zeros(0)
-    return np.unique(np.quantile(seen, np.arange(1, CLASSES) / CLASSES, method="higher")).astype(np.float64)
+    # the quantile of n sorted numbers that is the one at ceil(q (n - 1)), NumPy's "higher"
+    places = unseen + np.ceil((n_seen - 1) * np.arange(1, CLASSES) / CLASSES).astype(np.int64)
+    return np.unique(lines[np.searchsorted(last, places, side="right")]).astype(np.float64)
 
 
 def _classes(counts: Indices, edges: Array) -> Indices:

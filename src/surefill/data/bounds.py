@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,11 +39,12 @@ class BoundsSource(enum.Enum):
     SEEN = "the range seen"
 
 
-def recognised_step(values: NDArray[np.float64]) -> float | None:
+def recognised_step(values: NDArray[np.float64], counts: NDArray[Any] | None = None) -> float | None:
     """The step of the scale that all ``values`` lie on and that ends where they end; None where there is none.
 
-    A scale has at most 20 steps, and each of its ends was seen five times or more and in one of 200 cells or more:
-    values without a bound seldom pile up at the largest.
+    ``counts`` says how many cells have each value, one when not given. A scale has at most 20 steps, and each of its
+    ends was seen five times or more and in one of 200 cells or more: values without a bound seldom pile up at the
+    largest.
 
     >>> recognised_step(np.repeat([1.0, 2.0, 3.0, 4.0, 5.0], 10))
     1.0
@@ -59,8 +61,9 @@ def recognised_step(values: NDArray[np.float64]) -> float | None:
     step = next((step for step in STEPS if np.equal(np.round(values / step) * step, values).all()), None)
     if step is None or high - low > MOST_STEPS * step:
         return None
-    enough = max(ENDS_SEEN, SHARE_AT_ENDS * len(values))
-    return step if min(np.count_nonzero(values == low), np.count_nonzero(values == high)) >= enough else None
+    times = np.ones(len(values), np.int64) if counts is None else counts
+    enough = max(ENDS_SEEN, SHARE_AT_ENDS * float(times.sum()))
+    return step if min(times[values == low].sum(), times[values == high].sum()) >= enough else None
 
 
 def resolve_bounds(

@@ -65,7 +65,7 @@ class CompletedFile:
     cells_looked_at, writing_seconds : cells of the rows written, and how long it took to look at them and to write.
     layout, digits : "long" or "wide"; digits after the point of completed values.
     top_n : how many cells of each row were written at most; None for all.
-    backend : where factors were fitted: "local", or "ray".
+    backend : where factors were fitted: "local", or "ray"; "cluster" where all of it was done on row blocks.
 
     Examples
     --------
@@ -296,7 +296,7 @@ def _summary(result: PartialCompletion, observations: Observations, table: Writt
         held_out_error=result.selection.held_out_error,
         held_out_entries=result.selection.n_held_out,
         limited_by=result.selection.limited_by.name.lower(),
-        shortfall=None if result.selection.shortfall is None else _plain(result.selection.shortfall),
+        shortfall=None if result.selection.shortfall is None else plain_shortfall(result.selection.shortfall),
         completed_by=result.completed_by,
         selection=result.selection.sentence,
         confidence_standing=result.certificate.standing,
@@ -325,7 +325,7 @@ def _dominating(observations: Observations) -> dict[str, Any] | None:
     return None if found is None else asdict(found) | {"sentence": found.sentence}
 
 
-def _plain(shortfall: Shortfall) -> dict[str, Any]:
+def plain_shortfall(shortfall: Shortfall) -> dict[str, Any]:
     """The figures of a shortfall, ready for JSON."""
     named = {"limited_by": shortfall.limited_by.name.lower(), "loss": shortfall.loss.mean_name}
     return asdict(shortfall) | named

@@ -131,8 +131,8 @@ def write_rows(
     seen, layout = completer.observations_, options.layout or "long"
     check_listing(completer, options.entries, rows, options.level)
     start = time.perf_counter()
-    table = _Table(completer, options, rows)
-    names = {} if layout == "wide" else _column_names(seen, options.level is not None)
+    table = RowBlockTable(completer, options, rows)
+    names = {} if layout == "wide" else column_names(seen, options.level is not None)
     exact = set(_wide_names(seen)[1]) if layout == "wide" else LONG_EXACT
     lines = float(len(rows) * seen.shape[1])
     if could_be_large(rows, seen.shape[1], options):
@@ -169,14 +169,14 @@ def _reported(n_pieces: int, progress: Watcher) -> Callable[[int], None]:
     return written
 
 
-class _Table:
+class RowBlockTable:
     """The blocks of a completed table, with a count of the missing cells that are filled."""
 
     def __init__(self, completer: PartialCompleter, options: WriteOptions, rows: Indices) -> None:
         self._completer, self._options, self._rows = completer, options, rows
         self._seen = completer.observations_
         self.digits = choose_digits(self._seen.values, completer.result_) if options.digits is None else options.digits
-        self._kept, self._lock = 0, Lock()
+        self.kept, self._lock = 0, Lock()
         of_long = long_table.BLOCK_CELLS if options.top_n is None else best_cells.BLOCK_CELLS
         cells = WIDE_CELLS if options.layout == "wide" else of_long
         self.blocks = [rows[part] for part in row_blocks(len(rows), self._seen.shape[1], cells)]
@@ -188,6 +188,10 @@ class _Table:
             partial(self._piece, self.blocks[first : first + per_piece])
             for first in range(0, len(self.blocks), per_piece)
         ]
+
+    def all_blocks(self) -> Iterator[Block]:
+        """All blocks, one after the other."""
+        return self._piece(self.blocks)
 
     def some_block(self) -> Block:
         """The first of some blocks that has lines, or an empty one."""
@@ -201,7 +205,7 @@ class _Table:
         for rows in blocks:
             block, kept = self._block(rows)
             with self._lock:
-                self._kept += kept
+                self.kept += kept
             yield block
 
     def _block(self, rows: Indices) -> tuple[Block, int]:
@@ -218,8 +222,8 @@ class _Table:
     def filled_cells(self, missing: int) -> int:
         """How many of the missing cells are kept: counted, or of the top n from a sample, at least those written."""
         if self._options.top_n is None:
-            return self._kept
-        return max(self._kept, round(missing * filled_share(self._seen, self._rows, self._completer.result_)))
+            return self.kept
+        return max(self.kept, round(missing * filled_share(self._seen, self._rows, self._completer.result_)))
 
     def _long(self, rows: Indices, block: Columns) -> Block:
         """A line for each cell."""
@@ -242,7 +246,7 @@ def _wide_names(seen: Observations) -> tuple[str, list[str]]:
     return first, columns
 
 
-def _column_names(seen: Observations, with_intervals: bool) -> dict[str, str]:
+def column_names(seen: Observations, with_intervals: bool) -> dict[str, str]:
     """The file's own column names, unless they would clash with those added."""
     names = dict(zip(("row", "column", "value"), seen.names, strict=True))
     added = ADDED_COLUMNS if with_intervals else ADDED_COLUMNS - {"low", "high"}

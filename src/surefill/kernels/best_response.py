@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from surefill.arrays import Floats, Indices, IntArray
+from surefill.arrays import Array, Floats, Indices, IntArray
 from surefill.kernels.compile import compiled, compiled_sums
 from surefill.kernels.counter_random import random_below, random_uniform
 
@@ -31,13 +31,16 @@ FLATTEST = 1e-12
 
 
 @compiled
-def random_start(factors: Floats, key: Any) -> None:
-    """Rows of length 1 near the first axis: the constant matrix 1, which fits no observation yet, and some noise."""
+def random_start(factors: Floats, key: Any, offset: int) -> None:
+    """Rows of length 1 near the first axis: the constant matrix 1, which fits no observation yet, and some noise.
+
+    The first of them is the row number ``offset`` of its table.
+    """
     n, rank = factors.shape
     for i in range(n):
         square = 0.0
         for a in range(rank):
-            value = 0.5 * random_uniform(key, i * rank + a) + (1.0 if a == 0 else 0.0)
+            value = 0.5 * random_uniform(key, (offset + i) * rank + a) + (1.0 if a == 0 else 0.0)
             factors[i, a] = value
             square += value * value
         for a in range(rank):
@@ -109,6 +112,23 @@ def _confidences(snapshots: Any, block_snapshots: Any, alpha: Any, C: Any) -> No
 
 
 @compiled_sums
+def _push(u: Any, snapshots: Any, block: Any, block_snapshots: Any, mean: Any, alpha: Any, prox: float, C: Any,
+          g: Any) -> None:  # fmt: skip
+    """g = the mean of C_b v_b over the block, or ``mean`` without snapshots, + prox u; C is room for the first."""
+    r, B = block.shape
+    if block_snapshots.shape[0] == 0:
+        for a in range(r):
+            g[a] = mean[a] + prox * u[a]
+        return
+    _confidences(snapshots, block_snapshots, alpha, C)
+    for a in range(r):
+        s = np.float32(0)
+        for b in range(B):
+            s += C[b] * block[a, b]
+        g[a] = s / max(B, 1) + prox * u[a]
+
+
+@compiled_sums
 def best_responses(
     first: int,
     last: int,
@@ -126,9 +146,10 @@ def best_responses(
     K: float,
     cap: int,
     key: Any,
+    offset: int,
     out: Floats,
 ) -> None:
-    """out[first:last] = the best responses of these rows.
+    """out[first:last] = the best responses of these rows, the first of which is number ``offset`` of its table.
 
     ``snapshots`` (m, q) are the rows' past factors side by side, ``block_snapshots`` (q, B) those of a block of
     columns, divided by their number, ``block`` (rank, B) its factors now; without snapshots C = 1, and ``mean``, the
@@ -139,20 +160,11 @@ def best_responses(
     C, A, L = np.empty(B, np.float32), np.empty((r, r)), np.zeros((r, r))
     X, y, u, g = np.empty((r, cap), np.float32), np.empty(r), np.empty(r), np.empty(r)
     for i in range(first, last):
-        if block_snapshots.shape[0] == 0:
-            for a in range(r):
-                g[a] = mean[a] + prox * U[i, a]
-        else:
-            _confidences(snapshots[i], block_snapshots, alpha, C)
-            for a in range(r):
-                s = np.float32(0)
-                for b in range(B):
-                    s += C[b] * block[a, b]
-                g[a] = s / max(B, 1) + prox * U[i, a]
+        _push(U[i], snapshots[i], block, block_snapshots, mean, alpha, prox, C, g)
         begin, count = starts[i], starts[i + 1] - starts[i]
         used = min(count, cap)
         for x in range(used):  # gathered by factor, so that the Gram matrix is products of contiguous lines
-            j = others[begin + x] if count <= cap else others[begin + random_below(key, i * cap + x, count)]
+            j = others[begin + x] if count <= cap else others[begin + random_below(key, (offset + i) * cap + x, count)]
             for a in range(r):
                 X[a, x] = V[j, a]
         w = 2.0 * weight * count / max(used, 1)
@@ -185,6 +197,7 @@ def best_responses_reference(
     K: float,
     cap: int,
     key: Any,
+    offset: int,
     out: Any,
 ) -> None:
     """Readable twin of `best_responses`."""
@@ -192,18 +205,120 @@ def best_responses_reference(
         C = np.exp(-alpha * np.maximum(snapshots[i] @ block_snapshots, 0.0))
         g = (block @ C / len(C) if len(block_snapshots) else mean) + prox * U[i]
         seen = others[starts[i] : starts[i + 1]]
-        places = [random_below(key, i * cap + x, len(seen)) for x in range(cap)]
+        places = [random_below(key, (offset + i) * cap + x, len(seen)) for x in range(cap)]
         drawn = seen[places] if len(seen) > cap else seen
         X = V[drawn].astype(float)
         A = 2 * weight * len(seen) / max(len(drawn), 1) * X.T @ X + (prox + RIDGE) * np.eye(len(g))
-        values, Q = np.linalg.eigh(A)
-        low, high = 0.0, np.linalg.norm(g) / np.sqrt(K)
-        for _ in range(200):  # bisection on the multiplier: |u| falls as it rises
-            middle = (low + high) / 2
-            inside = np.sum((Q.T @ g / (values + middle)) ** 2) <= K
-            low, high = (low, middle) if inside else (middle, high)
-        free = Q @ (Q.T @ g / values)
-        out[i] = free if free @ free <= K else Q @ (Q.T @ g / (values + high))
+        out[i] = _best_in_ball(A, g, K)
+
+
+def _best_in_ball(A: Any, g: Any, K: float) -> Any:
+    """Readable twin of `solve_in_ball`."""
+    values, Q = np.linalg.eigh(A)
+    low, high = 0.0, np.linalg.norm(g) / np.sqrt(K)
+    for _ in range(200):  # bisection on the multiplier: |u| falls as it rises
+        middle = (low + high) / 2
+        inside = np.sum((Q.T @ g / (values + middle)) ** 2) <= K
+        low, high = (low, middle) if inside else (middle, high)
+    free = Q @ (Q.T @ g / values)
+    return free if free @ free <= K else Q @ (Q.T @ g / (values + high))
+
+
+@compiled
+def add_grams(
+    rows: IntArray, cols: IntArray, U: Floats, rates: Array, key: Any, offset: int, n_cols: int, total: Array
+) -> None:
+    """Add the lower triangle of u_i u_i' and 1 to ``total[j]`` for each cell t = (i, j) that is drawn.
+
+    A cell is drawn with probability ``rates[j]`` by a hash of ``key``, its row's number offset + i and its column.
+    """
+    r = U.shape[1]
+    for t in range(len(rows)):
+        i, j = np.int64(rows[t]), np.int64(cols[t])
+        if rates[j] < 1 and (random_uniform(key, (offset + i) * n_cols + j) + 1) / 2 >= rates[j]:  # type: ignore[arg-type]
+            continue
+        at = 0
+        for a in range(r):
+            for b in range(a + 1):
+                total[j, at] += np.float64(U[i, a]) * np.float64(U[i, b])
+                at += 1
+        total[j, at] += 1.0
+
+
+def add_grams_reference(
+    rows: IntArray, cols: IntArray, U: Floats, rates: Array, key: Any, offset: int, n_cols: int, total: Array
+) -> None:
+    """Readable twin of `add_grams`."""
+    lower = np.tril_indices(U.shape[1])
+    for i, j in zip(rows.tolist(), cols.tolist(), strict=True):
+        if (random_uniform(key, (offset + i) * n_cols + j) + 1) / 2 < rates[j]:
+            u = U[i].astype(np.float64)
+            total[j] += np.append(np.outer(u, u)[lower], 1.0)
+
+
+@compiled_sums
+def best_responses_to_grams(
+    first: int,
+    last: int,
+    U: Floats,
+    snapshots: Floats,
+    grams: Array,
+    counts: Indices,
+    block: Floats,
+    block_snapshots: Floats,
+    mean: Floats,
+    alpha: Any,
+    weight: float,
+    prox: float,
+    K: float,
+    out: Floats,
+) -> None:
+    """As `best_responses`, where what lines see of the other side is summed already: ``grams`` by `add_grams`.
+
+    Line i was seen ``counts[i]`` times, for which the cells drawn stand.
+    """
+    r, B = block.shape
+    C, A, L = np.empty(B, np.float32), np.empty((r, r)), np.zeros((r, r))
+    y, u, g = np.empty(r), np.empty(r), np.empty(r)
+    for i in range(first, last):
+        _push(U[i], snapshots[i], block, block_snapshots, mean, alpha, prox, C, g)
+        w, at = 2.0 * weight * counts[i] / max(grams[i, -1], 1.0), 0
+        for a in range(r):
+            for b in range(a + 1):
+                A[a, b] = w * grams[i, at]
+                at += 1
+            A[a, a] += prox + RIDGE
+        solve_in_ball(A, g, K, L, y, u)
+        for a in range(r):
+            out[i, a] = u[a]
+
+
+def best_responses_to_grams_reference(
+    first: int,
+    last: int,
+    U: Any,
+    snapshots: Any,
+    grams: Any,
+    counts: Any,
+    block: Any,
+    block_snapshots: Any,
+    mean: Any,
+    alpha: Any,
+    weight: float,
+    prox: float,
+    K: float,
+    out: Any,
+) -> None:
+    """Readable twin of `best_responses_to_grams`."""
+    r = len(block)
+    for i in range(first, last):
+        C = np.exp(-alpha * np.maximum(snapshots[i] @ block_snapshots, 0.0))
+        g = (block @ C / len(C) if len(block_snapshots) else mean) + prox * U[i]
+        gram = np.zeros((r, r))
+        gram[np.tril_indices(r)] = grams[i, :-1]
+        gram = gram + np.tril(gram, -1).T
+        A = 2 * weight * counts[i] / max(grams[i, -1], 1.0) * gram + (prox + RIDGE) * np.eye(r)
+        out[i] = _best_in_ball(A, g, K)
 
 
 @compiled_sums

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from surefill.arrays import Array, IntArray
 from surefill.kernels.compile import compiled
 
 GOLDEN_GAMMA, MULTIPLIER_1, MULTIPLIER_2 = (
@@ -54,6 +55,22 @@ def random_below(key: Any, k: int, n: int) -> Any:
 def random_uniform(key: Any, k: int) -> float:
     """A number uniform on [-1, 1)."""
     return float(random_bits(key, k) >> UNUSED_BITS) * 2.0**-52 - 1.0
+
+
+@compiled
+def cell_uniforms(key: Any, first_row: int, n_cols: int, rows: IntArray, cols: IntArray) -> Array:
+    """A number uniform on [0, 1) for each cell (first_row + rows[t], cols[t]) of a table with ``n_cols`` columns."""
+    out = np.empty(len(rows))
+    for t in range(len(rows)):
+        cell = (first_row + np.int64(rows[t])) * n_cols + np.int64(cols[t])
+        out[t] = float(random_bits(key, cell) >> UNUSED_BITS) * 2.0**-53  # type: ignore[arg-type]
+    return out
+
+
+def cell_uniforms_reference(key: Any, first_row: int, n_cols: int, rows: IntArray, cols: IntArray) -> Array:
+    """Readable twin of `cell_uniforms`."""
+    cells = [(first_row + int(i)) * n_cols + int(j) for i, j in zip(rows, cols, strict=True)]
+    return np.array([(random_bits_reference(key, cell) >> 11) / 2**53 for cell in cells])
 
 
 def stream_key(seed: int, stream: int) -> np.uint64:

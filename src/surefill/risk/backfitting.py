@@ -12,7 +12,7 @@ from scipy.optimize import lsq_linear
 from surefill.arrays import Array, Floats
 from surefill.data.compact import PIECE, piecewise
 from surefill.loop import Status
-from surefill.risk.noise_factors import NoiseFactors, NoiseSide
+from surefill.risk.noise_factors import NoiseFactors, NoisePrior, NoiseSide
 
 ENDS = 0.005
 """Share of the entries beyond the first and the last knot: a curve is not learnt from outliers."""
@@ -51,12 +51,14 @@ LONGEST_STEP = 1.0
 
 @dataclass(frozen=True, eq=False)
 class NoiseFit:
-    """State: coefficients t, factors of rows and columns, what every entry's own residual had no part in, its fit."""
+    """State: coefficients t, factors of rows and columns, what every entry's own residual had no part in, the prior
+    that factors of rows were shrunk by, its fit."""
 
     coefficients: Array
     rows: NoiseFactors
     cols: NoiseFactors
     left_out: Array
+    row_prior: NoisePrior
     loss: float
     gain: float
 
@@ -126,17 +128,17 @@ class Backfitting:
         t, w, (rows, cols) = self.prior.copy(), self.sides[0].weight, self.sides
         t[self.n_slopes :] = np.log(np.average(self.losses / np.exp(self.log_expected(t)), weights=w))
         nothing = NoiseFactors.none(rows.ids), NoiseFactors.none(cols.ids)
-        return NoiseFit(t, *nothing, np.ones(len(w)), np.inf, np.inf)
+        return NoiseFit(t, *nothing, np.ones(len(w)), NoisePrior(1.0, 1.0, 0.0, 1.0), np.inf, np.inf)
 
     def step(self, state: NoiseFit) -> NoiseFit:
         """Row factors, column factors, then coefficients."""
         (rows, cols), t = self.sides, state.coefficients
         ratio = self.losses / np.exp(self.log_expected(t))
-        a, a_left_out = rows.shrunk(ratio / state.cols.of(cols.group, cols.predicted))
+        a, a_left_out, prior = rows.learnt(ratio / state.cols.of(cols.group, cols.predicted))
         b, b_left_out = cols.shrunk(ratio / a.of(rows.group, rows.predicted))
         left_out = a_left_out * b_left_out
         loss = self.loss(t, left_out)
-        return NoiseFit(self._scored(t, left_out), a, b, left_out, loss, state.loss - loss)
+        return NoiseFit(self._scored(t, left_out), a, b, left_out, prior, loss, state.loss - loss)
 
     def _scored(self, t: Array, left_out: Array) -> Array:
         towards = solve_triangular(self._root, self.gradient(t, left_out), trans="T")

@@ -75,6 +75,17 @@ class NoiseFactors:
         return self.factors[groups] * _tilt(self.slopes[groups], predicted - self.centres[groups])
 
 
+@storable
+@dataclass(frozen=True)
+class NoisePrior:
+    """What the factors of a row (or column) are shrunk by: the mean ratio, k, the mean prediction, and k' V."""
+
+    level: float
+    credibility: float
+    middle: float
+    slope: float
+
+
 @dataclass(frozen=True, eq=False)
 class NoiseSide:
     """The rows (or columns) of a sample: each entry's ``group``, ``weight`` in draws, and what was ``predicted``."""
@@ -92,7 +103,21 @@ class NoiseSide:
         return cls(groups.ids, compact_positions(groups.ids, indices), weight, predicted)
 
     def shrunk(self, ratio: Array) -> tuple[NoiseFactors, Array]:
-        """The factors of each group, and for each entry those of its group without the entry itself.
+        """The factors of each group, and for each entry those of its group without the entry itself."""
+        factors, left_out, _ = self.learnt(ratio)
+        return factors, left_out
+
+    def given(self, ratio: Array, prior: NoisePrior) -> NoiseFactors:
+        """The factors of groups that a ``prior`` learnt from others is known for."""
+        s = ratio / prior.level
+        totals, sizes = self._group_sums(s)
+        factors = (prior.credibility + totals) / (prior.credibility + sizes)
+        sums = self._slope_sums(np.minimum(s, LARGEST_RATIO * factors[self.group]), prior.middle)
+        slopes, centres = _slopes(sums, prior.credibility, prior.slope)
+        return self._factors(factors, slopes, centres + prior.middle)
+
+    def learnt(self, ratio: Array) -> tuple[NoiseFactors, Array, NoisePrior]:
+        """As :meth:`shrunk`, and the prior that they are shrunk by.
 
         s_t is the entry's ``ratio`` of squared residual to what is expected of it whichever its group, over the mean
         of all, so that factors lie around 1; k, the credibility, is how many draws the prior a_g = 1 counts for:
@@ -104,14 +129,19 @@ class NoiseSide:
         of mean 1. The second is one step of Fisher's scoring from 0 under a normal prior; V is the variance of
         predictions within groups, k' counts draws too, and ratios are clipped at 5, for one outlier would set a slope.
         """
-        s = ratio / np.average(ratio, weights=self.weight)
+        level = float(np.average(ratio, weights=self.weight))
+        s = ratio / level
         k = self.credibility(s)
         totals, sizes = sums = self._group_sums(s)
         left_out = piecewise(partial(self._left_out, sums, k), *self._of_entries(s))
         factors = (k + totals) / (k + sizes)
-        slopes, centres, tilts = self._tilted(np.minimum(s, LARGEST_RATIO * factors[self.group]), k, s / left_out)
-        lines = np.append(factors, 1.0), np.append(slopes, 0.0), np.append(centres, 0.0)
-        return NoiseFactors(self.ids, *lines), left_out * tilts
+        clipped = np.minimum(s, LARGEST_RATIO * factors[self.group])
+        slopes, centres, tilts, of_slopes = self._tilted(clipped, k, s / left_out)
+        prior = NoisePrior(level, k, *of_slopes)
+        return self._factors(factors, slopes, centres), left_out * tilts, prior
+
+    def _factors(self, factors: Array, slopes: Array, centres: Array) -> NoiseFactors:
+        return NoiseFactors(self.ids, np.append(factors, 1.0), np.append(slopes, 0.0), np.append(centres, 0.0))
 
     def credibility(self, ratio: Array) -> float:
         """The k of ``CREDIBILITIES`` with the least sum_t w_t (log a_t + s_t / a_t), a_t without the entry itself."""
@@ -144,11 +174,19 @@ class NoiseSide:
         others: Array = np.maximum(totals[group] - weight * ratio, 0.0)
         return (k + others) / (k + sizes[group] - weight)
 
-    def _tilted(self, s: Array, k: float, ratio: Array) -> tuple[Array, Array, Array]:
-        """d_g, c_g, and for each entry exp(d_g (M - c_g)) without itself; ``ratio`` is what is left to explain."""
+    def _slope_sums(self, s: Array, middle: float) -> Array:
+        """Sums of w, w M, w M^2, w s and w s M over each group, M from ``middle`` on."""
+        w, M = self.weight, self.predicted - middle
+        return np.stack([self._sums(term) for term in (w, w * M, w * M**2, w * s, w * s * M)])
+
+    def _tilted(self, s: Array, k: float, ratio: Array) -> tuple[Array, Array, Array, tuple[float, float]]:
+        """d_g, c_g, and for each entry exp(d_g (M - c_g)) without itself; ``ratio`` is what is left to explain.
+
+        Last the mean of all M, and k' V.
+        """
         middle = float(np.average(self.predicted, weights=self.weight))
         w, M = self.weight, self.predicted - middle
-        sums = np.stack([self._sums(term) for term in (w, w * M, w * M**2, w * s, w * s * M)])
+        sums = self._slope_sums(s, middle)
         within = float(_spreads(sums).sum() / w.sum())
 
         def left_out(k_of_slope: float, group: IntArray, w: Array, M: Array, s: Array) -> Array:
@@ -160,7 +198,7 @@ class NoiseSide:
         chosen = [each[self._some] for each in entries]
         best = self._best(ratio, lambda k_of_slope: left_out(k_of_slope, *chosen))
         slopes, centres = _slopes(sums, k, best * within)
-        return slopes, centres + middle, piecewise(partial(left_out, best), *entries)
+        return slopes, centres + middle, piecewise(partial(left_out, best), *entries), (middle, best * within)
 
     def _sums(self, of_entry: Array) -> Array:
         return np.bincount(self.group, of_entry, len(self.ids)).astype(np.float64)
@@ -170,8 +208,10 @@ def _slopes(sums: Array, k: float, prior: float) -> tuple[Array, Array]:
     """d and c of groups of which sums of w, w M, w M^2, w s and w s M are given; ``prior`` is k' V."""
     n, x, _, s, sx = sums
     centres = x / np.maximum(n, TINY)
-    covariance, level = sx - s * centres, (k + s) / (k + n)
-    return covariance / (level * np.maximum(prior + _spreads(sums), TINY)), centres
+    covariance, level, spread = sx - s * centres, (k + s) / (k + n), prior + _spreads(sums)
+    # Of predictions that do not differ the covariance is 0 but for rounding, and tells nothing.
+    slopes = np.divide(covariance, level * spread, out=np.zeros_like(covariance), where=spread > 0)
+    return slopes, centres
 
 
 def _spreads(sums: Array) -> Array:

@@ -15,7 +15,7 @@ from surefill.data.groups import locate
 from surefill.errors import InputError
 from surefill.registry import storable
 from surefill.risk.cross_fitting import CrossFit
-from surefill.risk.noise_factors import TINY, NoiseFactors, NoiseSide
+from surefill.risk.noise_factors import TINY, NoiseFactors, NoisePrior, NoiseSide
 
 
 @storable
@@ -60,23 +60,36 @@ class PriorRisk:
             raise InputError("expected losses in new rows and columns must be finite and at least 0.")
 
     @classmethod
-    def measured(cls, cross_fit: CrossFit) -> Self:
+    def measured(cls, cross_fit: CrossFit) -> PriorRisk:
         """On every cell of the folds that were fitted, as it looks when its row, its column or both are hidden."""
         parts = [_hidden(cross_fit, fold) for fold in cross_fit.fitted_folds()]
         cells = cross_fit.observations.select(np.concatenate([part[0] for part in parts]))
         predicted = [np.concatenate([part[1][side] for part in parts]) for side in range(3)]
-        new_row, new_col, neither = (np.maximum(cross_fit.loss.at(cells, each), TINY) for each in predicted)
+        losses = [cross_fit.loss.at(cells, each) for each in predicted]
         low, high = cells.bounds
-        return cls(
-            row_ids=cross_fit.observations.by_row.ids,
-            col_ids=cross_fit.observations.by_col.ids,
-            new_row=_mean_over(cells.by_row, new_row),
-            new_col=_mean_over(cells.by_col, new_col),
-            neither=max(_mean_over(cells.by_row, neither), _mean_over(cells.by_col, neither)),
-            of_rows=NoiseSide.of(cells.rows, cells.counts, predicted[1]).shrunk(new_col)[0],
-            of_cols=NoiseSide.of(cells.cols, cells.counts, predicted[0]).shrunk(new_row)[0],
-            largest=float(cross_fit.loss.largest(high - low)),
+        hidden = HiddenLines(cells.rows, cells.cols, cells.counts, predicted, losses)
+        ids = cross_fit.observations.by_row.ids, cross_fit.observations.by_col.ids
+        return cls.of(hidden, *ids, float(cross_fit.loss.largest(high - low)))[0]
+
+    @classmethod
+    def of(
+        cls, cells: HiddenLines, row_ids: IntArray, col_ids: IntArray, largest: float
+    ) -> tuple[PriorRisk, NoisePrior]:
+        """From cells whose lines were hidden; with it the prior that factors of rows were shrunk by."""
+        new_row, new_col, neither = (np.maximum(each, TINY) for each in cells.losses)
+        by_row, by_col = Groups.of(cells.rows), Groups.of(cells.cols)
+        of_rows, _, prior = NoiseSide.of(cells.rows, cells.counts, cells.predicted[1]).learnt(new_col)
+        measured = cls(
+            row_ids=row_ids,
+            col_ids=col_ids,
+            new_row=_mean_over(by_row, new_row),
+            new_col=_mean_over(by_col, new_col),
+            neither=max(_mean_over(by_row, neither), _mean_over(by_col, neither)),
+            of_rows=of_rows,
+            of_cols=NoiseSide.of(cells.cols, cells.counts, cells.predicted[0]).shrunk(new_row)[0],
+            largest=largest,
         )
+        return measured, prior
 
     def seen(self, rows: ArrayLike, cols: ArrayLike) -> NDArray[np.bool_]:
         """Whether both row and column of each pair (rows[t], cols[t]) were seen."""
@@ -107,6 +120,17 @@ class PriorRisk:
         """The same for other rows, seen at ``observations``, as noisy as most."""
         ids = observations.by_row.ids
         return replace(self, row_ids=ids, of_rows=NoiseFactors.none(ids))
+
+
+@dataclass(frozen=True, eq=False)
+class HiddenLines:
+    """Cells with what was predicted, and the losses of that, from their column alone, their row alone, and neither."""
+
+    rows: IntArray
+    cols: IntArray
+    counts: NDArray[np.int64]
+    predicted: list[Array]
+    losses: list[Array]
 
 
 def _hidden(cross_fit: CrossFit, fold: int) -> tuple[NDArray[np.int64], tuple[Array, Array, Array]]:

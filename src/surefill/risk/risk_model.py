@@ -22,7 +22,7 @@ from surefill.registry import storable
 from surefill.risk.backfitting import Backfitting, hats, knots_for
 from surefill.risk.chance import ChanceOfLargeError
 from surefill.risk.cross_fitting import CrossFit, Evidence, HiddenBlocks, Residuals
-from surefill.risk.noise_factors import LARGEST_TILT, TINY, NoiseFactors, NoiseSide
+from surefill.risk.noise_factors import LARGEST_TILT, TINY, NoiseFactors, NoisePrior, NoiseSide
 from surefill.waiting import part
 
 
@@ -208,16 +208,14 @@ class RiskModel:
         cells = cross_fit.residuals(loss)
         learnt, left_out = _learnt(cells, evidence, loss, least, progress)
         if confidence is not None and floor is not None and (blocks := cross_fit.without_blocks()) is not None:
-            learnt = replace(
-                learnt, support=SupportFactor(confidence, floor, _unsupported_factor(learnt, blocks, loss))
-            )
+            learnt = replace(learnt, support=SupportFactor(confidence, floor, unsupported_factor(learnt, blocks, loss)))
         if loss is cross_fit.loss:
             return learnt
         missed, weight = cross_fit.residuals().loss, cells.counts.astype(np.float64)
         return replace(learnt, chance=ChanceOfLargeError.fit(left_out, missed, weight))
 
 
-def _unsupported_factor(risk: FittedRisk, blocks: HiddenBlocks, loss: Loss) -> float:
+def unsupported_factor(risk: FittedRisk, blocks: HiddenBlocks, loss: Loss) -> float:
     """Mean of loss over risk where nothing ties, relative to that of held-out cells inside; at least 1."""
     there = replace(risk, evidence=blocks.evidence)
     ratios = []
@@ -235,6 +233,27 @@ def _learnt(
 
     With it the risks of the cells, each by factors without its own loss.
     """
+    learnt = learn_losses(cells, loss, least, progress)
+    fitted = FittedRisk(evidence, learnt.rows, learnt.cols, learnt.slope, learnt.knots, learnt.heights)
+    return fitted, learnt.left_out
+
+
+@dataclass(frozen=True, eq=False)
+class LearntLosses:
+    """What the losses of cells teach: slope, curve, factors of rows and columns, the prior that those of rows were
+    shrunk by, and the risks of the cells, each by factors without its own loss."""
+
+    slope: float
+    knots: Array
+    heights: Array
+    rows: NoiseFactors
+    cols: NoiseFactors
+    row_prior: NoisePrior
+    left_out: Array
+
+
+def learn_losses(cells: Residuals, loss: Loss, least: float, progress: ProgressCallback | None) -> LearntLosses:
+    """The model that fits the losses of ``cells``, each made ``least`` larger."""
     n_knots = min(MOST_KNOTS, 2 + len(cells.rows) // ENTRIES_PER_KNOT)
     knots = knots_for(cells.predicted, n_knots)
     sides = (
@@ -249,7 +268,7 @@ def _learnt(
     slope = float(fit.coefficients[0])
     heights = fit.coefficients[1:] - slope * centre
     left_out = np.exp(solver.log_expected(fit.coefficients)) * fit.left_out
-    return FittedRisk(evidence, fit.rows, fit.cols, slope, knots, heights), left_out
+    return LearntLosses(slope, knots, heights, fit.rows, fit.cols, fit.row_prior, left_out)
 
 
 def _features(cells: Residuals, centre: float, knots: Array) -> Floats:

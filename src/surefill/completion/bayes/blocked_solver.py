@@ -140,9 +140,17 @@ class Runs(Protocol):
         """As :func:`surefill.loop.run`."""
         ...
 
+    def stage(self, name: str, compute: Callable[[], Any], parts: Sequence[str] = ()) -> Any:
+        """What ``compute`` gives, which may leave ``parts`` of these names with the blocks."""
+        ...
+
 
 class PlainRuns:
     """Runs that keep nothing."""
+
+    def stage(self, name: str, compute: Callable[[], Any], parts: Sequence[str] = ()) -> Any:
+        """What ``compute`` gives."""
+        return compute()
 
     def run(self, solver: BlockedSolver, max_steps: int, progress: ProgressCallback | None) -> Outcome[BlockedState]:
         """As :func:`surefill.loop.run`."""
@@ -177,10 +185,11 @@ class BlockedSolver:
         random_state: int,
         runs: Runs | None = None,
         mean: float | None = None,
+        name: str = WHOLE,
     ) -> Self:
-        """The solver for all cells of the blocks."""
-        table = BlockedTable.of(blocks, WHOLE, shape[1], unit, mean)
-        return cls(blocks, table, rank, tol, random_state, shape[1], runs or PlainRuns())
+        """The solver for all cells of the blocks, or for those of their table ``name``."""
+        table, path = BlockedTable.of(blocks, name, shape[1], unit, mean), "fit" if name == WHOLE else name
+        return cls(blocks, table, rank, tol, random_state, shape[1], runs or PlainRuns(), path)
 
     @property
     def n_cells(self) -> int:

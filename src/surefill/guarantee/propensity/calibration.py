@@ -10,6 +10,7 @@ looked at.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -190,17 +191,41 @@ def calibrate(
     """
     if not 0 < share < 1:
         raise InputError(f"the share of observed cells that chances were fitted on is between 0 and 1; got {share}.")
-    bins = _Bins.of(propensity, fitted_on, held_out, share, random_state)
+    sample = _cells_outside(fitted_on, len(held_out), random_state)
+
+    def found(edges: Array) -> Array:
+        pieces = (slice(first, first + PIECE) for first in range(0, len(held_out), PIECE))
+        return sum(
+            (count_in_bins(edges, propensity.at(held_out.rows[t], held_out.cols[t])) for t in pieces),
+            start=np.zeros(len(edges) + 1),
+        )
+
+    knots, shifts, misfit = calibrate_sample(propensity.at(sample.rows, sample.cols), sample.rates, found, share)
+    return CalibratedPropensity(propensity, knots, shifts, misfit)
+
+
+def calibrate_sample(
+    chances: Array, rates: Array, found: Callable[[Array], Array], share: float
+) -> tuple[Array, Array, PropensityMisfit]:
+    """Knots, shifts and misfit from modelled ``chances`` of a sample of the cells outside O1, drawn at these ``rates``.
+
+    ``found`` gives how many cells of O2 are in each of the bins between given log odds (:func:`count_in_bins`).
+    """
+    bins = _Bins.of(_logits(chances), rates, found, share)
     stratum = bins.strata()
-    expected, found = _sums(stratum, bins.expected), _sums(stratum, bins.found)
+    expected, seen = _sums(stratum, bins.expected), _sums(stratum, bins.found)
     error = np.sqrt(_sums(stratum, bins.variance)) / expected
     knots = _sums(stratum, bins.expected * bins.logits) / expected
-    spread = _spread(found / expected, error)
+    spread = _spread(seen / expected, error)
     shifts = _increasing(knots, bins.shifts(knots, spread), expected)
     corrected = _sums(stratum, bins.shifted(np.interp(bins.logits, knots, shifts)))
     chance = _sums(stratum, bins.expected * expit(bins.logits)) / expected
-    misfit = PropensityMisfit(chance, expected, found, error, corrected, spread)
-    return CalibratedPropensity(propensity, knots, shifts, misfit)
+    return knots, shifts, PropensityMisfit(chance, expected, seen, error, corrected, spread)
+
+
+def count_in_bins(edges: Array, chances: Array) -> Array:
+    """How many of these chances have log odds in each of the bins that ``edges`` part."""
+    return _sums(np.searchsorted(edges, _logits(chances), "right"), None, len(edges) + 1)
 
 
 class _Bins(NamedTuple):
@@ -218,20 +243,14 @@ class _Bins(NamedTuple):
     offset: float
 
     @classmethod
-    def of(
-        cls, propensity: Propensity, fitted_on: Observations, held_out: Observations, share: float, random_state: int
-    ) -> _Bins:
-        sample, offset = _cells_outside(fitted_on, len(held_out), random_state), float(np.log1p(-share))
-        logits = _logits(propensity.at(sample.rows, sample.cols))
-        count, chance = 1 / sample.rates, expit(logits + offset)
+    def of(cls, logits: Array, rates: Array, found_in: Callable[[Array], Array], share: float) -> _Bins:
+        offset = float(np.log1p(-share))
+        count, chance = 1 / rates, expit(logits + offset)
         edges = _edges(logits, count / count.sum() + count * chance / (count @ chance))
         bin_of, size = np.searchsorted(edges, logits, "right"), len(edges) + 1
         cells, expected = _sums(bin_of, count, size), _sums(bin_of, count * chance, size)
-        found = np.zeros(size)
-        for first in range(0, len(held_out), PIECE):
-            i, j = held_out.rows[first : first + PIECE], held_out.cols[first : first + PIECE]
-            found += _sums(np.searchsorted(edges, _logits(propensity.at(i, j)), "right"), None, size)
-        by_coin, by_sample = count * chance * (1 - chance), np.where(sample.rates == 1, 0.0, (count * chance) ** 2)
+        found = found_in(edges)
+        by_coin, by_sample = count * chance * (1 - chance), np.where(rates == 1, 0.0, (count * chance) ** 2)
         variance = _sums(bin_of, by_coin + by_sample, size)
         centres = logit(np.clip(expected / np.maximum(cells, 1e-300), 1e-300, LIKELIEST_SEEN)) - offset
         kept = expected > 0

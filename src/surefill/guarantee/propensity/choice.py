@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -86,15 +86,36 @@ def fit_propensity(locations: Observations, share: float, random_state: int = 0)
         taken = bernoulli_mask(len(locations), MOST_LOCATIONS / len(locations), random_state)
         share *= np.count_nonzero(taken) / len(taken)
         locations = locations.select(taken)
+    found = fit_interactions(locations, marginal, share, random_state)
+    return marginal if found is None else FactorPropensity(marginal, *found.interactions, found.scaling)
+
+
+class FittedInteractions(NamedTuple):
+    """Interactions, how they are scaled, and what other rows are fitted to the columns with: the penalty and the mean
+    number of cells of a row, drawn ones included, that it is relative to."""
+
+    interactions: Interactions
+    scaling: InteractionScaling
+    penalty: float
+    mean_size: float
+
+
+def fit_interactions(
+    locations: Observations, marginal: MarginalPropensity, share: float, random_state: int
+) -> FittedInteractions | None:
+    """Interactions of these locations on top of the margins; None unless held-out locations are clearly likelier."""
+    if len(locations) * HELD_OUT < FEWEST_HELD_OUT:
+        return None
     rng = np.random.default_rng(random_state)
     trial = _best_trial(locations, share, rng)
     if trial.gain <= CLEARLY * trial.standard_error:
-        return marginal
+        return None
     contrast = Contrast.of(locations, marginal, share, share, rng)
     # In proportion to the cells, so that factors are shrunk as they were when their slope was found.
     penalty = trial.penalty * len(locations) / trial.n_cells
-    ((rows, cols),) = factor_path(contrast, [penalty], [SWEEPS[-1]], trial.interactions)
-    return FactorPropensity(marginal, rows, cols, trial.scaling)
+    (interactions,) = factor_path(contrast, [penalty], [SWEEPS[-1]], trial.interactions)
+    mean_size = len(contrast.rows) / len(np.unique(contrast.rows))
+    return FittedInteractions(interactions, trial.scaling, penalty, mean_size)
 
 
 @dataclass(frozen=True, eq=False)

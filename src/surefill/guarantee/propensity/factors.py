@@ -208,8 +208,8 @@ def factor_path(
     f and g the roots of the lines' numbers of cells over their mean (a weighted trace norm, Salakhutdinov and Srebro
     2010), by weighted least squares for all rows, then all columns. O(N rank^2) per sweep.
     """
-    by_row = _GroupedContrast.of(contrast, contrast.rows, contrast.cols)
-    by_col = _GroupedContrast.of(contrast, contrast.cols, contrast.rows)
+    by_row = GroupedContrast.of(contrast, contrast.rows, contrast.cols)
+    by_col = GroupedContrast.of(contrast, contrast.cols, contrast.rows)
     rows, cols = start.rows, start.cols
     for penalty, n_sweeps in zip(penalties, sweeps, strict=True):
         for _ in range(n_sweeps):
@@ -226,7 +226,7 @@ def random_start(shape: tuple[int, int], rng: np.random.Generator) -> Interactio
 
 
 @dataclass(frozen=True, eq=False)
-class _GroupedContrast:
+class GroupedContrast:
     """The cells of a contrast grouped by row (or column)."""
 
     groups: Groups
@@ -238,14 +238,18 @@ class _GroupedContrast:
     shares: tuple[float, float]
 
     @classmethod
-    def of(cls, contrast: Contrast, lines: Indices, others: Indices) -> _GroupedContrast:
+    def of(cls, contrast: Contrast, lines: Indices, others: Indices) -> GroupedContrast:
+        """Grouped by ``lines``."""
         groups = Groups.of(lines)
         found, rates, base = (groups.take(table) for table in (contrast.found, contrast.rates, contrast.base))
         shares = contrast.looked_at, contrast.share
         return cls(groups, groups.take(lines), groups.take(others), found, rates, base, shares)
 
-    def newton(self, own: Array, fixed: Array, penalty: float) -> Array:
-        """One Newton step for (bias, factors) of every line, those of the others fixed; 0 for lines without cells."""
+    def newton(self, own: Array, fixed: Array, penalty: float, mean_size: float | None = None) -> Array:
+        """One Newton step for (bias, factors) of every line, those of the others fixed; 0 for lines without cells.
+
+        ``mean_size`` is the mean number of cells of all lines, where these are a part of them.
+        """
         starts, target, weight = self.groups.starts, np.empty(len(self.line)), np.empty(len(self.line))
         tables: tuple[Any, ...] = (self.line, self.other, self.found, self.rates, self.base, own, fixed)
         tables += (*self.shares, LEAST_CURVATURE, target, weight)
@@ -253,7 +257,7 @@ class _GroupedContrast:
         features = fixed.copy()
         features[:, 0] = 1.0
         n_groups, k = len(self.groups), own.shape[1]
-        sizes = self.groups.sizes / self.groups.sizes.mean()
+        sizes = self.groups.sizes / (self.groups.sizes.mean() if mean_size is None else mean_size)
         penalties = np.repeat(penalty * np.sqrt(sizes)[:, None], k, axis=1)
         penalties[:, 0] = BIAS_PENALTY
         solution, value = np.zeros((n_groups, k)), np.empty(n_groups)

@@ -39,10 +39,13 @@ class LineClasses(NamedTuple):
     @classmethod
     def of(cls, lines: IntArray, n_lines: int) -> LineClasses:
         """Classes of the ``n_lines`` lines by how often each is among ``lines``."""
-        counts, of_line, sizes = np.unique(
-            np.bincount(lines, minlength=n_lines), return_inverse=True, return_counts=True
-        )
-        return cls(counts, sizes.astype(np.float64), of_line)
+        return cls.of_counts(np.bincount(lines, minlength=n_lines))
+
+    @classmethod
+    def of_counts(cls, counts: Indices) -> LineClasses:
+        """Classes of lines that were seen so often."""
+        classes, of_line, sizes = np.unique(counts, return_inverse=True, return_counts=True)
+        return cls(classes, sizes.astype(np.float64), of_line)
 
     def mean_chances(self, n_cells: int, share: float) -> Array:
         """E[rho | k] of each class, for lines of ``n_cells`` cells."""

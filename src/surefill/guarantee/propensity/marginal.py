@@ -51,10 +51,7 @@ class MarginalPropensity:
         """From the locations of a random ``share`` of all observed cells; O(N) time, whatever the shape."""
         m, n = locations.shape
         rows, cols = LineClasses.of(locations.rows, m), LineClasses.of(locations.cols, n)
-        total = min(len(locations) / share, MOST_LIKELY * m * n)
-        row_total = _scaled(n * rows.mean_chances(n, share), rows.sizes, total, MOST_LIKELY * n)
-        col_total = _scaled(m * cols.mean_chances(m, share), cols.sizes, total, MOST_LIKELY * m)
-        a, b = _match_margins(row_total, rows.sizes, col_total, cols.sizes)
+        a, b = class_log_odds(rows, cols, share)
         return cls(a[rows.of_line], b[cols.of_line])
 
     def logit_at(self, rows: ArrayLike, cols: ArrayLike) -> Array:
@@ -64,6 +61,15 @@ class MarginalPropensity:
     def at(self, rows: ArrayLike, cols: ArrayLike) -> Array:
         """Probabilities at the cells (rows[t], cols[t])."""
         return np.asarray(np.minimum(expit(self.logit_at(rows, cols)), MOST_LIKELY))
+
+
+def class_log_odds(rows: LineClasses, cols: LineClasses, share: float) -> tuple[Array, Array]:
+    """a and b of classes of rows and of columns: all that is needed of lines is how many were seen how often."""
+    m, n, n_cells = rows.sizes.sum(), cols.sizes.sum(), float(cols.sizes @ cols.counts)
+    total = min(n_cells / share, MOST_LIKELY * m * n)
+    row_total = _scaled(n * rows.mean_chances(int(n), share), rows.sizes, total, MOST_LIKELY * n)
+    col_total = _scaled(m * cols.mean_chances(int(m), share), cols.sizes, total, MOST_LIKELY * m)
+    return _match_margins(row_total, rows.sizes, col_total, cols.sizes)
 
 
 def _scaled(totals: Array, sizes: Array, total: float, largest: float) -> Array:

@@ -1,0 +1,144 @@
+"""The whole main job on row blocks: the same result however rows are parted, whoever dies, and wherever it resumes."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import surefill as sf
+from surefill.cluster import LocalBackend, shard_folder_of_files
+from surefill.cluster.checkpoints import CheckpointedRuns
+from surefill.cluster.ray_blocks import RayBlocks
+from surefill.completion import BayesianFactorModel
+from surefill.confidence import CoverageGame
+from surefill.distributed import complete_folder
+from surefill.distributed.answer_block import MainBlock
+from surefill.distributed.job import FolderJob
+from surefill.jobs import WriteOptions
+from surefill.losses import SQUARED
+
+from .fake_ray import FakeRay
+
+MODEL = BayesianFactorModel(rank=3, max_sweeps=6)
+WRITE = WriteOptions(digits=12)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Ratings of a 200 x 90 matrix of rank 2, in three files."""
+    rng = np.random.default_rng(0)
+    left, right = rng.normal(size=(200, 2)), rng.normal(size=(90, 2))
+    i, j = np.nonzero(rng.random((200, 90)) < np.outer(rng.uniform(0.3, 1, 200), rng.uniform(0.2, 1, 90)))
+    y = np.clip(np.round(3 + np.einsum("tk,tk->t", left[i], right[j]) + rng.normal(0, 0.4, len(i))), 1, 5)
+    place = tmp_path_factory.mktemp("ratings")
+    for part in range(3):
+        pd.DataFrame({"user": i, "item": j, "rating": y})[part::3].to_parquet(place / f"{part}.parquet")
+    return place
+
+
+def read(output):
+    """What was written, cell by cell."""
+    parts = [pd.read_parquet(path) for path in sorted(output.iterdir())]
+    return pd.concat(parts).set_index(["user", "item"]).sort_index()
+
+
+@pytest.fixture(scope="module")
+def done(folder, tmp_path_factory):
+    place = tmp_path_factory.mktemp("done")
+    return complete_folder(
+        folder, place / "out", LocalBackend(), tolerance=0.6, completion=MODEL, write=WRITE, n_blocks=4
+    )
+
+
+@pytest.fixture(scope="module")
+def expected(done):
+    return read(done.output)
+
+
+def test_what_is_promised_is_told_and_written(done, expected):
+    assert done.promised
+    assert done.rows, done.columns == (200, 90)
+    assert done.lines == len(expected)
+    assert done.filled_cells == (expected["keep"] & ~expected["observed"]).sum() > 0
+    assert expected["observed"].sum() == done.observed_cells
+    assert abs(done.filled_cells - done.n_filled) < 0.1 * done.filled_cells
+    assert "at most 0.6" in done.guarantee
+
+
+def test_as_much_is_filled_as_of_one_table(done, folder, tmp_path):
+    whole = pd.concat([pd.read_parquet(path) for path in sorted(folder.iterdir())])
+    seen = sf.Observations.from_table(whole)
+    completer = sf.PartialCompleter(tolerance=0.6, completion=MODEL).fit(seen)
+    in_memory = completer.result_.selection
+    assert in_memory.n_filled > 0
+    assert 0.7 < done.n_filled / in_memory.n_filled < 1.4  # one fold against five, other coins
+    assert abs(done.held_out_error - in_memory.held_out_error) < 0.1
+
+
+@pytest.mark.parametrize("n_blocks", [1, 7, 64])
+def test_the_number_of_blocks_does_not_matter(folder, expected, tmp_path, n_blocks):
+    other = complete_folder(
+        folder, tmp_path / "out", LocalBackend(), tolerance=0.6, completion=MODEL, write=WRITE, n_blocks=n_blocks
+    )
+    pd.testing.assert_frame_equal(read(other.output), expected, rtol=1e-6, atol=1e-6)
+
+
+def run(ray, folder, place, n_workers=2, resume=False, progress=None, blocks_of=RayBlocks):
+    """The job on workers that may die."""
+    table = shard_folder_of_files(folder, place / "blocks", LocalBackend(), n_blocks=4)
+    job = FolderJob(table, None, MODEL, CoverageGame(), SQUARED, 0.6, 0.05, "unobserved", 1.0, 0, progress)
+    blocks = blocks_of(ray, table.folder, place / "states", table.n_blocks, n_workers, kind=MainBlock)
+    runs = CheckpointedRuns(blocks, place / "states", job.settings, resume)
+    return read(job.run(blocks, runs, WRITE, place / "out").output), blocks
+
+
+@pytest.mark.parametrize("n_workers", [1, 3])
+def test_the_number_of_workers_does_not_matter_by_a_bit(folder, expected, tmp_path, n_workers):
+    found, _ = run(FakeRay(), folder, tmp_path, n_workers)
+    pd.testing.assert_frame_equal(found, expected, check_exact=True)
+
+
+def test_workers_that_die_in_any_stage_change_nothing(folder, expected, tmp_path, monkeypatch):
+    monkeypatch.setattr("surefill.cluster.ray_blocks.time.sleep", lambda _: None)
+    monkeypatch.setattr("surefill.cluster.ray_blocks.MOST_DEATHS", 10**6)
+    ray = FakeRay(chance=0.015, seed=1)
+    found, blocks = run(ray, folder, tmp_path)
+    assert blocks.traffic.restarts > 5
+    pd.testing.assert_frame_equal(found, expected, check_exact=True)
+
+
+class EndedError(Exception):
+    """The driver ends."""
+
+
+class EndingBlocks(RayBlocks):
+    """Blocks whose driver ends at a method's call."""
+
+    ends_at = ""
+
+    def _call(self, method, *rest):
+        if method == self.ends_at:
+            raise EndedError
+        return super()._call(method, *rest)
+
+
+@pytest.mark.parametrize("method", ["second_in_bins", "measure_fold", "rows_of_play", "fold_sample", "write_cells"])
+def test_a_job_that_was_ended_goes_on_after_its_last_stage(folder, expected, tmp_path, method, monkeypatch):
+    monkeypatch.setattr(EndingBlocks, "ends_at", method)
+    with pytest.raises(EndedError):
+        run(FakeRay(), folder, tmp_path, blocks_of=EndingBlocks)
+    monkeypatch.setattr(EndingBlocks, "ends_at", "halve" if method != "second_in_bins" else "")
+    found, _ = run(FakeRay(), folder, tmp_path, resume=True, blocks_of=EndingBlocks)
+    pd.testing.assert_frame_equal(found, expected, check_exact=True)
+
+
+def test_another_tolerance_or_aim_is_settled_without_another_fit(folder, tmp_path):
+    observed = complete_folder(
+        folder, tmp_path / "out", LocalBackend(), tolerance=0.6, completion=MODEL, aim="observed", n_blocks=2
+    )
+    assert observed.promised
+    assert observed.n_filled is None
+
+
+def test_what_a_folder_cannot_be_completed_to_is_said(folder, tmp_path):
+    with pytest.raises(sf.InputError, match="long tables of all its rows"):
+        complete_folder(folder, tmp_path / "out", LocalBackend(), write=WriteOptions(layout="wide"))
