@@ -66,10 +66,11 @@ def serve(
 def run(settings: Settings, model: Path | None) -> None:
     """Serve until SIGTERM or SIGINT."""
     import logging
+    import sys
 
     from surefill.service import make_server
     from surefill.service.api.logs import JsonLines
-    from surefill.service.server import listen
+    from surefill.service.server import SWITCH_SECONDS, listen
 
     if settings.needs_token:
         _require_a_token(settings)
@@ -78,6 +79,7 @@ def run(settings: Settings, model: Path | None) -> None:
     handler = logging.StreamHandler()
     handler.setFormatter(JsonLines())
     logging.basicConfig(level=logging.INFO, handlers=[handler])
+    sys.setswitchinterval(SWITCH_SECONDS)
     listener = listen(settings)
     port = listener.getsockname()[1]
     tokens = "every request needs a token" if settings.needs_token else "no token is needed on this machine"

@@ -41,7 +41,8 @@ def _by_model(
     except InputError:
         return [], "all its columns were observed."
     found = predict(data_set, in_use, [row] * len(best), [str(label) for label in best.labels])
-    missing = "no more of its columns are kept." if trusted else "all its other columns were observed."
+    kept = "no more of its columns are kept." if found else "none of its columns is kept."
+    missing = kept if trusted else "all its other columns were observed."
     return found, "" if len(found) == n else missing
 
 

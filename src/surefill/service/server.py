@@ -19,6 +19,11 @@ GRACE_SECONDS = 30
 """How long requests that are being answered have to end, once the service was told to."""
 
 
+SWITCH_SECONDS = 5e-4
+"""How long a thread keeps the interpreter while another waits for it: a tenth of Python's own choice, since an answer
+waits several times, for the thread that listens and for the one that predicts, while batches are read and stored."""
+
+
 def listen(settings: Settings) -> socket.socket:
     """The socket of a service; InputError where its address is taken or not this machine's."""
     try:
