@@ -63,6 +63,7 @@ def test_grouping_lists_each_rows_entries_in_order(given_draws):
         entries = groups.order[groups.starts[g] : groups.starts[g + 1]]
         assert entries.tolist() == np.flatnonzero(rows == row).tolist()
     located = groups.locate(np.arange(6))
+    assert located.tolist() == [int(groups.locate(np.array([r]))[0]) for r in range(6)]
     assert [groups.ids[p] if p >= 0 else -1 for p in located] == [r if r in set(rows) else -1 for r in range(6)]
 
 

@@ -129,5 +129,10 @@ def locate(ids: IntArray, indices: IntArray) -> NDArray[np.int64]:
         return np.where((indices >= 0) & (indices < len(ids)), indices, -1).astype(np.int64, copy=False)
     if not len(ids):
         return np.full(np.shape(indices), -1)
+    first, last = int(ids[0]), int(ids[-1])
+    if np.size(indices) > last - first:  # a table of all positions costs less than so many searches
+        table = np.full(last - first + 2, -1)
+        table[ids - first] = np.arange(len(ids))
+        return np.asarray(table[np.where((indices >= first) & (indices <= last), indices - first, -1)])
     position = np.minimum(np.searchsorted(ids, indices), len(ids) - 1)
     return np.where(ids[position] == indices, position, -1).astype(np.int64, copy=False)

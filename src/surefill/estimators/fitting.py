@@ -111,11 +111,12 @@ class Fitting:
             split = replace(split, train=split.train.with_bounds(None))
         train = split.train
         tolerance = self.loss.default_tolerance(split.drawn) if self.tolerance is None else self.tolerance
-        with self._timed("choice"), part(self.progress, "choice"):
-            algorithm = chosen_for(train, self.completion, self.progress)
         # The guarantee is about values at no particular date, so that risks are learnt without times.
         undated = train.with_times(None)
-        cross_fit = CrossFit(undated, algorithm, random_state=self.random_state, progress=self.progress, loss=self.loss)
+        with self._timed("choice"), part(self.progress, "choice"):
+            dated = self.completion if undated is train else chosen_for(train, self.completion, self.progress)
+            cross_fit = CrossFit(undated, dated, random_state=self.random_state, progress=self.progress, loss=self.loss)
+            algorithm = cross_fit.choose()
         with self._timed("trial fit"):
             trial = self._try(cross_fit, tolerance)
         with self._timed("fit"):

@@ -109,7 +109,7 @@ def observe(result: PartialCompletion, train: Observations, new: Observations) -
         result,
         completion=completion,
         confidence=confidence,
-        risk=_updated_risk(result.risk, completion, confidence, train),
+        risk=_updated_risk(result.risk, completion, confidence, train, new),
         prior=result.prior.now_seen(train),
         guarantee=withdraw_guarantee(result.guarantee, n_added),
         n_added=n_added,
@@ -134,12 +134,16 @@ def _updated_confidence(
     return confidence if confidence.shape == train.shape else ExtendedConfidence.of(confidence, train.shape)
 
 
-def _updated_risk(risk: Risk, completion: Completion, confidence: ExtendableConfidence, train: Observations) -> Risk:
+def _updated_risk(
+    risk: Risk, completion: Completion, confidence: ExtendableConfidence, train: Observations, new: Observations
+) -> Risk:
     """The same model of errors, read at the new completion and confidence; no residual of new cells is known."""
     if isinstance(risk, ConfidenceRisk):
         return replace(risk, confidence=confidence)
     if not isinstance(risk, FittedRisk):
         raise InputError(f"a {type(risk).__name__} cannot take in observations; fit again.")
-    spread = None if risk.evidence.spread is None else CountVariance.of(train)
+    spread = risk.evidence.spread
+    if spread is not None:
+        spread = CountVariance.of(train) if isinstance(spread, CountVariance) else spread.update(train, new)
     support = None if risk.support is None else replace(risk.support, confidence=confidence)
     return replace(risk, evidence=replace(risk.evidence, completion=completion, spread=spread), support=support)

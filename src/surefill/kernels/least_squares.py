@@ -242,21 +242,21 @@ def quadratic_forms_reference(vectors: Array, matrices: Array, i: IntArray, j: I
     return np.asarray(np.einsum("ta,tab,tb->t", vectors[i], matrices[j], vectors[i]))
 
 
-@compiled
+@compiled_sums
 def biased_forms(lines: Array, matrices: Array, i: IntArray, j: IntArray) -> Array:
-    """f' S_j f with f = (1, x_1, x_2, ...) of the line x = lines[i], for each pair of positions (i, j).
+    """f' S_j f with f = (1, x_1, x_2, ...) of the line x = lines[i], S_j symmetric, for each pair of positions (i, j).
 
     The table is read where it is asked: making f of every line first would cost one prediction as much as a pass.
     """
     result = np.empty(len(i))
     for t in range(len(i)):
         x, S = lines[i[t]], matrices[j[t]]
-        total = 0.0
-        for a in range(len(x)):
-            row = S[a, 0]
-            for d in range(1, len(x)):
-                row += S[a, d] * x[d]
-            total += row if a == 0 else x[a] * row
+        total = np.float64(S[0, 0])
+        for a in range(1, len(x)):
+            below = np.float64(S[a, 0])  # what lies below the diagonal counts twice
+            for d in range(1, a):
+                below += S[a, d] * x[d]
+            total += x[a] * (S[a, a] * x[a] + 2.0 * below)
         result[t] = total
     return result
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from surefill.arrays import Array, IntArray
-from surefill.completion import Completion, CompletionAlgorithm
+from surefill.completion import BayesianFactorCompletion, Completion, CompletionAlgorithm
 from surefill.data import COMPACT_CELLS, Observations
 from surefill.data.groups import Groups, compact_positions, locate
 from surefill.data.splits import bernoulli_mask, fold_numbers
@@ -81,20 +81,28 @@ def _draws(groups: Groups, counts: NDArray[np.int64]) -> Array:
 class Evidence:
     """What the risk of entries is computed from: their predictions and the variance of these.
 
-    ``shift`` is added to log v. Where the risk was learnt from another completion, it is the log of the ratio of that
-    one's noise to this one's, so that v is in the same units.
+    ``spread`` is where the variance v comes from; None for the completion itself. ``shift`` is added to log v. Where
+    the risk was learnt from another completion, it is the log of the ratio of that one's noise to that of the one which
+    v comes from, so that v is in the same units.
     """
 
     completion: Completion
-    spread: CountVariance | None
+    spread: CountVariance | BayesianFactorCompletion | None
     shift: float = 0.0
 
     @classmethod
-    def of(cls, observations: Observations, completion: Completion, learnt_from: Completion | None = None) -> Self:
+    def of(
+        cls,
+        observations: Observations,
+        completion: Completion,
+        learnt_from: Completion | None = None,
+        spread: BayesianFactorCompletion | None = None,
+    ) -> Self:
         """For ``completion``, fitted on ``observations``; where it has no variance, draws are counted."""
-        noises = [getattr(each, "noise", None) for each in (learnt_from, completion)]
+        noises = [getattr(each, "noise", None) for each in (learnt_from, spread or completion)]
         shift = 0.0 if None in noises else float(np.log(noises[0] / noises[1]))  # type: ignore[operator]
-        return cls(completion, None if hasattr(completion, "variance") else CountVariance.of(observations), shift)
+        counted = None if hasattr(completion, "variance") else CountVariance.of(observations)
+        return cls(completion, spread or counted, shift)
 
     def fold_in(self, observations: Observations, completion: Completion | None = None) -> Self:
         """The same for other rows, seen at ``observations`` and completed by ``completion``, if given."""
@@ -138,7 +146,7 @@ class CrossFit:
     ) -> None:
         if len(observations) < 2:
             raise InputError("fitting without a part of the cells needs at least 2 observed cells; there is 1.")
-        self.observations, self.algorithm, self.loss = observations, algorithm, loss
+        self.observations, self.loss = observations, loss
         n_cells = len(observations)
         self.thinned = n_cells > MANY_CELLS
         self.n_folds = 1 if self.thinned else min(n_folds, n_cells)
@@ -149,12 +157,34 @@ class CrossFit:
         else:
             self._fold = fold_numbers(n_cells, self.n_folds, random_state)
         self._progress = progress
-        self._with_all_factors: dict[int, Completion] = {}
+        self._many = COMPACT_CELLS <= n_cells <= MANY_CELLS
+        self._use(algorithm)
+
+    def _use(self, algorithm: CompletionAlgorithm) -> None:
+        """Complete by ``algorithm`` from here on; folds of many cells with few factors, if it has them."""
         few = getattr(algorithm, "with_few_factors", None)
-        many = COMPACT_CELLS <= n_cells <= MANY_CELLS
-        self._of_folds: CompletionAlgorithm = few(FOLD_FACTORS) if few is not None and many else algorithm
+        self.algorithm: CompletionAlgorithm = algorithm
+        self._of_folds: CompletionAlgorithm = few(FOLD_FACTORS) if few is not None and self._many else algorithm
         self._coarse = self._of_folds is not algorithm
+        self._with_all_factors: dict[int, Completion] = {}
         self._completions: dict[int, Completion] = {} if self._coarse else self._with_all_factors
+
+    def choose(self) -> CompletionAlgorithm:
+        """Settle what the algorithm leaves open to the observations, once for all folds.
+
+        Of many cells the rank is chosen on the first fold, where the algorithm can: what was grown without that fold
+        to choose it is then what a fit without it arrives at.
+        """
+        grown_on, choose = (getattr(self.algorithm, name, None) for name in ("grown_on", "chosen_for"))
+        if self._many and grown_on is not None:
+            chosen, grown = grown_on(*self.split(0), self._progress)
+            self._use(chosen)
+            self._with_all_factors[0] = grown[chosen.rank]
+            if self._coarse and FOLD_FACTORS in grown:
+                self._completions[0] = grown[FOLD_FACTORS]
+        elif choose is not None:
+            self._use(choose(self.observations, self._progress))
+        return self.algorithm
 
     def fitted_folds(self) -> list[int]:
         """The folds that are fitted already; the first is fitted if none is."""
@@ -192,9 +222,16 @@ class CrossFit:
         self._completions.update(zip(missing, fitted, strict=True))
 
     def evidence(self, completion: Completion) -> Evidence:
-        """The evidence of ``completion``, which was fitted on all cells."""
-        same = not (self.thinned or self._coarse)
-        return Evidence.of(self.observations, completion, None if same else self.fold_completion(0))
+        """The evidence of ``completion``, which was fitted on all cells.
+
+        Where folds have few factors, so has the completion that variances come from: what was learnt of them is about
+        such ones, and a variance costs the square of the rank.
+        """
+        if not (self.thinned or self._coarse):
+            return Evidence.of(self.observations, completion)
+        fit_from, learnt_from = getattr(self._of_folds, "fit_from", None), self.fold_completion(0)
+        few = fit_from(learnt_from, self.observations, self._progress) if self._coarse and fit_from else None
+        return Evidence.of(self.observations, completion, learnt_from, few)
 
     def whole(self) -> Completion:
         """The completion of all cells; of many it continues from that of the first fold, if the algorithm can."""

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from surefill.arrays import Array, IntArray
 from surefill.completion.factored_completion import BiasedProduct
+from surefill.completion.grouped_regression import reindexed
 from surefill.data.groups import locate
 from surefill.kernels.candidates import candidates_on_grid
 from surefill.kernels.risk_grid import Curve, LineFactors
@@ -63,10 +64,16 @@ class RiskLowerBounds:
         if not isinstance(risk, FittedRisk) or limit <= 0 or (risk.chance is not None and risk.chance.slope == 0):
             return None
         completion: Any = risk.evidence.completion
-        if not (hasattr(completion, "least_variances") and type(completion).block is BiasedProduct.block):
+        spread: Any = risk.evidence.spread or completion
+        if not (hasattr(spread, "least_variances") and type(completion).block is BiasedProduct.block):
             return None
         (row_ids, x), (col_ids, y) = completion.row_table(), completion.col_table()
-        of_rows, of_cols = completion.least_variances()
+        of_rows, of_cols = (
+            reindexed(own_ids, least, ids)
+            for (own_ids, _), least, ids in zip(
+                (spread.row_table(), spread.col_table()), spread.least_variances(), (row_ids, col_ids), strict=True
+            )
+        )
         rows = LineRanges(row_ids, of_rows, *_predicted_within(completion, x, y))
         return cls(risk, limit, rows, LineRanges(col_ids, of_cols, *_predicted_within(completion, y, x)))
 

@@ -15,6 +15,7 @@ from surefill.data import Groups
 from surefill.data.compact import constant, is_constant, piecewise
 from surefill.data.groups import compact_positions, locate
 from surefill.errors import InputError
+from surefill.parallel import current_map
 from surefill.registry import storable
 
 CREDIBILITIES = (*(2.0**power for power in range(15)), 1e9)
@@ -145,9 +146,10 @@ class NoiseSide:
 
     def credibility(self, ratio: Array) -> float:
         """The k of ``CREDIBILITIES`` with the least sum_t w_t (log a_t + s_t / a_t), a_t without the entry itself."""
-        some, sums = self._some, self._group_sums(ratio)
-        chosen = [each[some] for each in self._of_entries(ratio)]
-        return self._best(ratio, lambda k: self._left_out(sums, k, *chosen))
+        some, (totals, sizes) = self._some, self._group_sums(ratio)
+        group, weight, own = (each[some] for each in self._of_entries(ratio))
+        others, n_others = _others(totals, group, weight, own), sizes[group] - weight
+        return self._best(ratio, lambda k: (k + others) / (k + n_others))
 
     @property
     def _some(self) -> slice:
@@ -156,11 +158,13 @@ class NoiseSide:
 
     def _best(self, ratio: Array, left_out: Callable[[float], Array]) -> float:
         """The k with the least loss; ``left_out`` gives the factors of some of the entries."""
-        weight, ratio, loss = np.ascontiguousarray(self.weight[self._some]), ratio[self._some], []
-        for k in CREDIBILITIES:
+        weight, ratio = np.ascontiguousarray(self.weight[self._some]), ratio[self._some]
+
+        def loss(k: float) -> float:
             a = left_out(k)
-            loss.append(float(weight @ (np.log(a) + ratio / a)))
-        return CREDIBILITIES[int(np.argmin(loss))]
+            return float(weight @ (np.log(a) + ratio / a))
+
+        return CREDIBILITIES[int(np.argmin(current_map().map(loss, CREDIBILITIES)))]
 
     def _of_entries(self, *of_entry: Array) -> tuple[Any, ...]:
         return self.group, self.weight, *of_entry
@@ -171,8 +175,7 @@ class NoiseSide:
     def _left_out(self, sums: tuple[Array, Array], k: float, group: IntArray, weight: Array, ratio: Array) -> Array:
         """a of each of these entries without the entry itself."""
         totals, sizes = sums
-        others: Array = np.maximum(totals[group] - weight * ratio, 0.0)
-        return (k + others) / (k + sizes[group] - weight)
+        return (k + _others(totals, group, weight, ratio)) / (k + sizes[group] - weight)
 
     def _slope_sums(self, s: Array, middle: float) -> Array:
         """Sums of w, w M, w M^2, w s and w s M over each group, M from ``middle`` on."""
@@ -189,19 +192,27 @@ class NoiseSide:
         sums = self._slope_sums(s, middle)
         within = float(_spreads(sums).sum() / w.sum())
 
-        def left_out(k_of_slope: float, group: IntArray, w: Array, M: Array, s: Array) -> Array:
-            others = sums[:, group] - np.stack([w, w * M, w * M**2, w * s, w * s * M])
-            slopes, centres = _slopes(others, k, k_of_slope * within)
+        def others(group: IntArray, w: Array, M: Array, s: Array) -> Array:
+            return np.asarray(sums[:, group] - np.stack([w, w * M, w * M**2, w * s, w * s * M]))
+
+        def left_out(sums: Array, k_of_slope: float, M: Array) -> Array:
+            slopes, centres = _slopes(sums, k, k_of_slope * within)
             return _tilt(slopes, M - centres)
 
         entries = self._of_entries(M, s)
-        chosen = [each[self._some] for each in entries]
-        best = self._best(ratio, lambda k_of_slope: left_out(k_of_slope, *chosen))
+        some, M_of_some = others(*(each[self._some] for each in entries)), M[self._some]
+        best = self._best(ratio, lambda k_of_slope: left_out(some, k_of_slope, M_of_some))
         slopes, centres = _slopes(sums, k, best * within)
-        return slopes, centres + middle, piecewise(partial(left_out, best), *entries), (middle, best * within)
+        tilts = piecewise(lambda group, w, M, s: left_out(others(group, w, M, s), best, M), *entries)
+        return slopes, centres + middle, tilts, (middle, best * within)
 
     def _sums(self, of_entry: Array) -> Array:
         return np.bincount(self.group, of_entry, len(self.ids)).astype(np.float64)
+
+
+def _others(totals: Array, group: IntArray, weight: Array, ratio: Array) -> Array:
+    """The sum of its group's w s without the entry itself."""
+    return np.asarray(np.maximum(totals[group] - weight * ratio, 0.0))
 
 
 def _slopes(sums: Array, k: float, prior: float) -> tuple[Array, Array]:

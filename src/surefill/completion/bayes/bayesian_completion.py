@@ -17,6 +17,7 @@ from surefill.completion.bayes.variational import FactorPosterior, VariationalRe
 from surefill.completion.factored_completion import FactoredCompletion
 from surefill.completion.grouped_regression import as_features, merged, reindexed
 from surefill.data import Observations, UnitMap
+from surefill.data.compact import piecewise
 from surefill.errors import InputError
 from surefill.kernels.least_squares import biased_forms
 from surefill.kernels.packing import pack_forms
@@ -143,9 +144,9 @@ class BayesianFactorCompletion(FactoredCompletion):
         i, j = self.locate(rows, cols)
         if is_grid(i, j):
             return self._variance_on_grid(i[:, 0], j[0])
-        of_row = biased_forms(self.cols.mean, self.row_covariances.matrices, j, i)
-        of_col = biased_forms(self.rows.mean, self.col_covariances.matrices, i, j)
-        return self.unit.squared_error_from_unit(self.noise + of_row + of_col)
+        x, y, S, T = self.rows.mean, self.cols.mean, self.row_covariances.matrices, self.col_covariances.matrices
+        forms = piecewise(lambda i, j: biased_forms(y, S, j, i) + biased_forms(x, T, i, j), i, j)
+        return self.unit.squared_error_from_unit(self.noise + forms)
 
     def _variance_on_grid(self, i: IntArray, j: IntArray) -> NDArray[np.float64]:
         """The same on a grid, by one matrix product of inner dimension (rank + 1)(rank + 2)."""

@@ -183,15 +183,20 @@ class BayesianFactorModel:
             share = max(SAMPLE_SHARE, SAMPLED_CELLS / len(observations))
             observations = some_lines(observations, share, self.random_state)
         train, held_out = split_entries(observations, HELD_OUT, self.random_state)
-        growth = replace(self, rank=most).growth(train, progress)
-        rank, best = FIRST_RANK, _held_out_errors(next(growth), held_out)
-        for grown in growth:
-            errors = _held_out_errors(grown, held_out)
-            gain = best - errors
-            if gain.sum() < LEAST_GAIN * best.sum() or gain.sum() < np.sqrt(len(gain)) * gain.std():
-                break
-            rank, best = grown.rank, errors
-        return replace(self, rank=rank)
+        return replace(self, rank=max(_while_it_pays(replace(self, rank=most).growth(train, progress), held_out)))
+
+    def grown_on(
+        self, train: Observations, held_out: Observations, progress: ProgressCallback | None = None
+    ) -> tuple[Self, dict[int, BayesianFactorCompletion]]:
+        """The same model with the rank that was given, or with one that predicts ``held_out`` well.
+
+        With it the completions of ``train`` that it grew through, by their ranks.
+        """
+        rank = _most_factors(train) if self.rank == "auto" else min(self.rank, *train.shape)
+        growth = replace(self, rank=rank).growth(train, progress)
+        grown = _while_it_pays(growth, held_out) if self.rank == "auto" else {each.rank: each for each in growth}
+        whole = {rank: each.with_unseen(train).with_covariances(train) for rank, each in grown.items()}
+        return replace(self, rank=max(whole)), whole
 
     def growth(
         self, observations: Observations, progress: ProgressCallback | None = None
@@ -315,6 +320,21 @@ def _most_factors(observations: Observations) -> int:
     n_lines = len(observations.by_row) + len(observations.by_col)
     most = min(FACTORS_PER_CELL * len(observations) / n_lines, MOST_FACTORS)
     return FIRST_RANK << max(0, int(np.log2(most / FIRST_RANK)))
+
+
+def _while_it_pays(
+    growth: Iterator[BayesianFactorCompletion], held_out: Observations
+) -> dict[int, BayesianFactorCompletion]:
+    """Completions by their rank, as long as more factors lower the squared errors of the held-out cells by enough."""
+    first = next(growth)
+    grown, best = {first.rank: first}, _held_out_errors(first, held_out)
+    for completion in growth:
+        errors = _held_out_errors(completion, held_out)
+        gain = best - errors
+        if gain.sum() < LEAST_GAIN * best.sum() or gain.sum() < np.sqrt(len(gain)) * gain.std():
+            break
+        grown[completion.rank], best = completion, errors
+    return grown
 
 
 def _held_out_errors(completion: BayesianFactorCompletion, held_out: Observations) -> Array:
