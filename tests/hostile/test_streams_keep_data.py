@@ -193,3 +193,31 @@ def test_tables_beside_the_input_are_never_written(run, folder, capsys, option):
     assert run("complete", "good.csv", "-o", "side.csv", option, "side.csv") == 2
     assert "must be different files" in capsys.readouterr().err
     assert (folder / "side.csv").read_text() == "user,age\nu1,3\n"
+
+
+@pytest.mark.parametrize("every", [1, 2, 1000])
+def test_an_id_is_the_same_whatever_others_come_with_it(run, folder, every):
+    (folder / "t.csv").write_text(HEADER + "1,7,3\n1.0,8,2\n01,7,1\nann,7.0,4\n2.0,8,5\n2,9.5,3\n")
+    stream(run, "t.csv", "--every", every, "--checkpoint", "state")
+    model = StreamingCompleter.load("state")
+    assert model.row_labels == ["1", "01", "ann", "2"]
+    assert model.col_labels == ["7", "8", "9.5"]
+
+
+@pytest.mark.parametrize("every", [1, 2, 1000])
+@pytest.mark.parametrize("values", [("1.234", "2,5"), ("2,5", "1.234"), ("1,234", "2,5")])
+def test_the_first_decimal_sign_is_that_of_all(run, folder, every, values):
+    lines = "".join(f"u1;i{k};{value}\n" for k, value in enumerate(("3", *values)))
+    (folder / "t.csv").write_text("user;item;rating\n" + lines)
+    stream(run, "t.csv", "--every", every, code=2)
+    (folder / "t.csv").write_text("user;item;rating\n" + lines.replace(values[0], "2"))
+    stream(run, "t.csv", "--every", every)
+
+
+def test_a_resumed_stream_keeps_its_decimal_sign(run, folder, capsys):
+    (folder / "t.csv").write_text("user;item;rating\nu1;i1;2,5\n")
+    stream(run, "t.csv", "--checkpoint", "state")
+    with (folder / "t.csv").open("a") as file:
+        file.write("u1;i2;1.234\n")
+    stream(run, "t.csv", "--checkpoint", "state", code=2)
+    assert "the decimal sign is a comma" in capsys.readouterr().err

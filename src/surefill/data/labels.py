@@ -150,6 +150,21 @@ def whole_numbers(names: Sequence[str]) -> NDArray[np.int64] | None:
     return None if None in found else np.array(found, dtype=np.int64)
 
 
+def texts_one_by_one(labels: NDArray[Any]) -> NDArray[Any]:
+    """Labels as text, a whole number with decimals as the number, whatever the other labels are.
+
+    A stream sees some labels at a time: what one is called must not depend on which.
+
+    >>> texts_one_by_one(np.array(["ann", "196.0", "0196", "1.5"])).tolist()
+    ['ann', '196', '0196', '1.5']
+    """
+    texts = as_text(labels)
+    if labels.dtype.kind in "iu":
+        return texts
+    found = ((text, WHOLE.fullmatch(text) if "." in text else None) for text in texts.tolist())
+    return text_array([text if match is None else match[1] for text, match in found])
+
+
 class LabelIndex:
     """Look-up of labels among those of all rows, or of all columns; without labels, positions are looked up.
 

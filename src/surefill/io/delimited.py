@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from surefill.data.labels import EncodedIds, encode_integers, encode_names, whole_numbers
 from surefill.errors import InputError, invalid_parameter
 from surefill.inputs import cannot, check_size, current_limits
-from surefill.io.numbers import BadNumber, NotText, Spans, decode, decode_field, parse_numbers
+from surefill.io.numbers import BadNumber, NotText, Spans, decimal_sign, decode, decode_field, parse_numbers
 from surefill.io.unpacking import is_packed, read_bytes
 from surefill.kernels import span_values, tokenizer
 from surefill.parallel import current_map, n_cores
@@ -266,6 +266,18 @@ class TextColumns:
             column, record = divmod(bad.position, self.count)
             raise bad.at(f"{self.where(record)}, column {names[column]!r}") from None
         return values.reshape(len(columns), self.count).T, sign
+
+    def first_decimal_sign(self, column: int) -> str | None:
+        """The decimal sign of the first number that has one; None where none has."""
+        names, _, firsts = self.names(column)
+        signed = [(int(first), name) for name, first in zip(names, firsts, strict=True) if "." in name or "," in name]
+        if not signed:
+            return None
+        first, name = min(signed)
+        try:
+            return decimal_sign(first, name.strip(' \t"').encode())
+        except BadNumber as bad:
+            raise bad.at(self.where(first)) from None
 
     def texts(self, column: int) -> list[str]:
         """What every record says in a column."""

@@ -105,6 +105,18 @@ def parse_numbers(text: Bytes, parts: Sequence[Spans], decimal: str | None = Non
     return values, sign
 
 
+def decimal_sign(position: int, content: bytes) -> str:
+    """The decimal sign of a number that has one; :class:`BadNumber` where it may separate thousands.
+
+    >>> decimal_sign(0, b"3,5"), decimal_sign(0, b"3.5")
+    (',', '.')
+    """
+    if b"." in content:
+        return "."
+    _refuse_thousands(_Texts(np.array([position]), [content]))
+    return ","
+
+
 def _parsed(text: Bytes, parts: Sequence[Spans], point: str) -> tuple[Array, _Texts]:
     """Plain decimals at once, and the fields that are neither these nor missing."""
 
@@ -161,8 +173,8 @@ def _read(position: int, content: bytes, decimal: str) -> float:
 
 def _problem(content: bytes, sign: bytes, other: bytes) -> str:
     """What is wrong with a field that is not a number."""
-    digits = re.sub(rb"[.,' _+-]", b"", content)
-    if not digits.isdigit():
+    digits = re.sub(rb"[.,' _]", b"", content.lstrip(b"+-"))
+    if not digits.isdigit():  # a sign inside is one of a date or a range
         return "is not a number; a finite number is expected"
     if other in content and sign not in content:
         names = {b".": "a point", b",": "a comma"}

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefill.data.column_roles import Choice, Column, column_position, positions_of
-from surefill.data.labels import as_text, text_array
+from surefill.data.labels import text_array, texts_one_by_one
 from surefill.errors import InputError, is_seed
 from surefill.inputs import LARGEST_VALUE, VALUE_WORDS, check_size, check_text, current_limits
 from surefill.io.delimited import TextFile
@@ -33,7 +33,8 @@ LINES_AT_ONCE = 1 << 20
 class Place(NamedTuple):
     """How far the input was read: bytes (decompressed), lines, records, and lines skipped for want of a value.
 
-    ``digest`` is a hash of all that was read up to there, by which a later run knows the same input.
+    ``digest`` is a hash of all that was read up to there, by which a later run knows the same input, and ``decimal``
+    the decimal sign that values had, if any had one.
     """
 
     position: int = 0
@@ -41,13 +42,15 @@ class Place(NamedTuple):
     records: int = 0
     skipped: int = 0
     digest: str = ""
+    decimal: str = ""
 
     @classmethod
     def from_note(cls, note: Any) -> Place:
         """The place that a file tells; ValueError where it tells none."""
         place = cls(*note)
-        if not (all(is_seed(number) for number in place[:4]) and isinstance(place.digest, str)):
-            raise ValueError("a place is four numbers and a hash")
+        texts = isinstance(place.digest, str) and place.decimal in ("", ".", ",")
+        if not (all(is_seed(number) for number in place[:4]) and texts):
+            raise ValueError("a place is four numbers, a hash and a decimal sign")
         return place
 
 
@@ -118,6 +121,7 @@ class RecordReader:
     def resume(self, place: Place) -> None:
         """Go on reading after ``place``; what comes before must be what was read before."""
         self._lines.resume(place)
+        self._decimal = self._decimal or place.decimal or None
 
     def pieces(self, limit: Callable[[], int]) -> Iterator[Records]:
         """Records from here to the end of the input, at most ``limit()`` lines of it at a time."""
@@ -130,7 +134,7 @@ class RecordReader:
             records += len(parsed.values)
             skipped += parsed.place.skipped
             self._lines.place = self._lines.place._replace(records=records, skipped=skipped)
-            place = self._lines.place._replace(digest=self._lines.digest())
+            place = self._lines.place._replace(digest=self._lines.digest(), decimal=self._decimal or "")
             yield parsed._replace(place=place, line_end=piece.endswith(b"\n"))
 
     def _rest_of_quotation(self, piece: bytes) -> bytes:
@@ -150,13 +154,14 @@ class RecordReader:
         if not columns.count:
             return _no_records(0)
         columns, values, sign, skipped = PresentValues.of(columns, self._decimal, self._skip_missing)
-        if sign == ",":
-            self._decimal = sign
         if not columns.count:
             return _no_records(skipped)
+        if self._decimal is None and (sign == "," or b"." in piece):
+            # the first number with a sign decides, however lines are grouped
+            self._decimal = columns.first_decimal_sign(2)
         rows, cols = columns.ids(0, 1)
         check_bounds(columns, values, self._bounds)
-        i, j = as_text(rows.labels)[rows.codes], as_text(cols.labels)[cols.codes]
+        i, j = (texts_one_by_one(ids.labels)[ids.codes] for ids in (rows, cols))
         times = None if self._order is None else text_array(columns.texts(positions.index(self._order)))
         return Records(i, j, values, Place(skipped=skipped), times)
 
