@@ -38,14 +38,18 @@ def begun(client, said=100, size=1_000):
     """A connection over which a part of a batch was sent, once the service awaited it, and the rest is awaited."""
     connection = connected(client)
     head = f"POST {PATH} HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/csv\r\nContent-Length: {size}\r\n"
-    connection.sendall(head.encode() + b"Expect: 100-continue\r\n\r\n")
+    connection.sendall(head.encode() + b"Connection: close\r\nExpect: 100-continue\r\n\r\n")
     assert connection.recv(1 << 10).startswith(b"HTTP/1.1 100 ")
     connection.sendall(b"x" * said)
     return connection
 
 
-def answer_of(connection):
-    return connection.recv(1 << 16).decode()
+def until_closed(connection):
+    """All that the service says until it closes the connection."""
+    parts = []
+    while part := connection.recv(1 << 16):
+        parts.append(part)
+    return b"".join(parts)
 
 
 def until(condition):
@@ -88,7 +92,7 @@ def test_more_bytes_at_a_time_than_may_be_held_are_told_when_to_come_again(limit
 def test_a_body_that_takes_too_long_is_refused(limited):
     client = limited(body_seconds=0.3)
     with begun(client) as connection:
-        answer = answer_of(connection)
+        answer = until_closed(connection).decode()
     assert answer.startswith("HTTP/1.1 408 ")
     assert "the body took more than 0.3 seconds." in answer
 
@@ -106,15 +110,14 @@ def test_a_connection_that_does_not_say_what_it_wants_is_closed(limited, monkeyp
     for said in (b"", b"GET /health/live HTTP/1.1\r\nHost: loc"):
         with connected(client) as connection:
             connection.sendall(said)
-            assert connection.recv(1) == b""
+            assert until_closed(connection) == b""
     with connected(client) as connection:  # a second request over the same connection that stops half-way
         connection.sendall(b"GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\nGET /health")
-        assert answer_of(connection).startswith("HTTP/1.1 200 ")
-        assert connection.recv(1) == b""
+        assert until_closed(connection).startswith(b"HTTP/1.1 200 ")
     with begun(client) as connection:  # headers that are there wait for their body
         time.sleep(0.6)
         connection.sendall(b"x" * 900)
-        assert answer_of(connection).startswith("HTTP/1.1 422 ")
+        assert until_closed(connection).startswith(b"HTTP/1.1 422 ")
 
 
 def test_headers_without_end_are_cut_off(limited):
