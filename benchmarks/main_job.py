@@ -28,9 +28,12 @@ from surefill.completion import BayesianFactorModel
 from surefill.confidence import CoverageGame
 from surefill.distributed.answer_block import MainBlock
 from surefill.distributed.job import FolderJob
+from surefill.guarantee import select
 from surefill.losses import SQUARED
 
 TOLERANCE = 0.6
+OTHERS = (0.65, 0.7, 0.8, 1.0)
+"""Other tolerances at which filled cells are counted, without another fit."""
 
 
 def settle(blocks_folder: Path, n_workers: int, tolerance: float) -> tuple[dict[str, np.ndarray], dict[str, object]]:
@@ -52,6 +55,8 @@ def settle(blocks_folder: Path, n_workers: int, tolerance: float) -> tuple[dict[
     spent["driver_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     promise = found.promise
     told = {"stages": job.seconds, "filled": promise.selection.n_filled, "error": promise.selection.held_out_error}
+    others = {t: select(promise.plan.at_tolerance(t), promise.calibration).n_filled for t in OTHERS}
+    told |= {"filled_at": others, "aurc": sf.metrics.aurc(promise.calibration.loss, promise.calibration.risk)}
     arrays = {name: getattr(promise.calibration, name) for name in ("risk", "confidence", "loss", "weight")}
     arrays |= {f"population_{name}": getattr(promise.plan.population, name) for name in ("risk", "weight")}
     return arrays, spent | told | {"promised": promise.guarantee.promised}
@@ -64,6 +69,8 @@ def in_memory(folder: Path, tolerance: float) -> dict[str, object]:
     result = sf.PartialCompleter(tolerance=tolerance).fit(seen).result_
     spent = {"cpu": processor_seconds() - cpu, "seconds": time.perf_counter() - start}
     told = {"filled": result.selection.n_filled, "error": result.selection.held_out_error, "stages": result.timings}
+    others = {t: result.at_tolerance(t).selection.n_filled for t in OTHERS}
+    told |= {"filled_at": others, "aurc": sf.metrics.aurc(result.calibration.loss, result.calibration.risk)}
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return spent | told | {"promised": result.guarantee.promised, "driver_mb": memory}
 

@@ -131,90 +131,96 @@ def test_a_folder_is_read_fitted_and_written_where_its_rows_are(nodes, connectio
     assert len(written[0]) == len(movielens.by_row)
 
 
-class TestMainJob:
-    """The whole main job on MovieLens 100K: reading, promise and writing on three nodes."""
+# The whole main job on MovieLens 100K: reading, promise and writing on three nodes.
 
-    @pytest.fixture(scope="class")
-    def folder(self, movielens, tmp_path_factory):
-        place = tmp_path_factory.mktemp("ratings")
-        table = pd.DataFrame({"user": movielens.rows, "item": movielens.cols, "rating": movielens.values})
-        for part in range(3):
-            table[part::3].to_parquet(place / f"{part}.parquet")
-        return place
 
-    def completed(self, folder, output, backend):
-        """All cells that are kept, whoever completed them."""
-        write = sf.jobs.WriteOptions(top_n=20, digits=12)
-        done = complete_folder(folder, output, backend, tolerance=0.8, completion=MODEL, write=write, n_blocks=4)
-        assert done.promised
-        return self.read(done.output)
+@pytest.fixture(scope="module")
+def folder(movielens, tmp_path_factory):
+    place = tmp_path_factory.mktemp("ratings")
+    table = pd.DataFrame({"user": movielens.rows, "item": movielens.cols, "rating": movielens.values})
+    for part in range(3):
+        table[part::3].to_parquet(place / f"{part}.parquet")
+    return place
 
-    def read(self, output):
-        parts = [pd.read_parquet(path) for path in sorted(output.iterdir())]
-        return pd.concat(parts).set_index(["user", "item"]).sort_index()
 
-    @pytest.fixture(scope="class")
-    def local(self, folder, tmp_path_factory):
-        return self.completed(folder, tmp_path_factory.mktemp("local") / "out", LocalBackend())
+def completed(folder, output, backend):
+    """All cells that are kept, whoever completed them."""
+    write = sf.jobs.WriteOptions(top_n=20, digits=12)
+    done = complete_folder(folder, output, backend, tolerance=0.8, completion=MODEL, write=write, n_blocks=4)
+    assert done.promised
+    return read(done.output)
 
-    def backend(self, nodes, place, n_workers, **more):
-        return RayBackend(address=nodes.address, workers=n_workers, folder=place / "job", **more)
 
-    @pytest.mark.parametrize("n_workers", [1, 2, 4])
-    def test_the_result_is_that_of_threads(self, nodes, connection, folder, local, tmp_path, n_workers):
-        found = self.completed(folder, tmp_path / "out", self.backend(nodes, tmp_path, n_workers))
+def read(output):
+    parts = [pd.read_parquet(path) for path in sorted(output.iterdir())]
+    return pd.concat(parts).set_index(["user", "item"]).sort_index()
+
+
+@pytest.fixture(scope="module")
+def local(folder, tmp_path_factory):
+    return completed(folder, tmp_path_factory.mktemp("local") / "out", LocalBackend())
+
+
+def backend_of(nodes, place, n_workers, **more):
+    return RayBackend(address=nodes.address, workers=n_workers, folder=place / "job", **more)
+
+
+@pytest.mark.parametrize("n_workers", [1, 2, 4])
+def test_the_main_job_has_the_result_of_threads(nodes, connection, folder, local, tmp_path, n_workers):
+    found = completed(folder, tmp_path / "out", backend_of(nodes, tmp_path, n_workers))
+    pd.testing.assert_frame_equal(found, local, rtol=1e-6, atol=1e-6)
+
+
+def test_killed_workers_come_back_in_any_stage(nodes, connection, folder, local, tmp_path, monkeypatch, request):
+    rng, begun = np.random.default_rng(), []
+
+    class KilledBlocks(RayBlocks):
+        """Blocks one of whose workers is killed some seconds after the first call."""
+
+        def __init__(self, *given, **more):
+            super().__init__(*given, **more)
+            victim = int(rng.choice(self.processes()))
+            killer = threading.Timer(rng.uniform(0.5, 25.0), lambda: os.kill(victim, signal.SIGKILL))
+            begun.append(killer)
+            killer.start()
+
+    monkeypatch.setattr("surefill.cluster.backend.RayBlocks", KilledBlocks)
+    for attempt in range(max(1, request.config.getoption("--kills") // 3)):
+        place = tmp_path / str(attempt)
+        place.mkdir()
+        found = completed(folder, place / "out", backend_of(nodes, place, 2))
+        begun[-1].cancel()
         pd.testing.assert_frame_equal(found, local, rtol=1e-6, atol=1e-6)
 
-    def test_killed_workers_come_back_in_any_stage(
-        self, nodes, connection, folder, local, tmp_path, monkeypatch, request
-    ):
-        rng, begun = np.random.default_rng(), []
 
-        class KilledBlocks(RayBlocks):
-            """Blocks one of whose workers is killed some seconds after the first call."""
+def test_a_killed_node_in_the_main_job_is_done_without(nodes, connection, folder, local, tmp_path):
+    extra = nodes.add()
+    killer = threading.Timer(8.0, lambda: nodes.kill(extra))
+    killer.start()
+    found = completed(folder, tmp_path / "out", backend_of(nodes, tmp_path, 4))
+    killer.join()
+    pd.testing.assert_frame_equal(found, local, rtol=1e-6, atol=1e-6)
 
-            def __init__(self, *given, **more):
-                super().__init__(*given, **more)
-                victim = int(rng.choice(self.processes()))
-                killer = threading.Timer(rng.uniform(0.5, 25.0), lambda: os.kill(victim, signal.SIGKILL))
-                begun.append(killer)
-                killer.start()
 
-        monkeypatch.setattr("surefill.cluster.backend.RayBlocks", KilledBlocks)
-        for attempt in range(max(1, request.config.getoption("--kills") // 3)):
-            place = tmp_path / str(attempt)
-            place.mkdir()
-            found = self.completed(folder, place / "out", self.backend(nodes, place, 2))
-            begun[-1].cancel()
-            pd.testing.assert_frame_equal(found, local, rtol=1e-6, atol=1e-6)
-
-    def test_a_killed_node_is_done_without(self, nodes, connection, folder, local, tmp_path):
-        extra = nodes.add()
-        killer = threading.Timer(8.0, lambda: nodes.kill(extra))
-        killer.start()
-        found = self.completed(folder, tmp_path / "out", self.backend(nodes, tmp_path, 4))
-        killer.join()
-        pd.testing.assert_frame_equal(found, local, rtol=1e-6, atol=1e-6)
-
-    @pytest.mark.parametrize("until", ["split.stage", "rest.stage", "game.stage"])
-    def test_a_killed_driver_is_resumed(self, nodes, connection, folder, tmp_path, until):
-        """By the command line, from files to files."""
-        arguments = ["complete", str(folder), "-o", str(tmp_path / "out") + "/", "--tolerance", "0.8", "--top-n", "20"]
-        arguments += ["--backend", "ray", "--address", nodes.address, "--workers", "2"]
-        arguments += ["--checkpoint", str(tmp_path / "job"), "--json"]
-        command = [sys.executable, "-m", "surefill", *arguments]
-        environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2] / "src")}
-        driver = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        for _ in range(3000):
-            if (tmp_path / "job" / "job" / "checkpoint" / until).exists() or driver.poll() is not None:
-                break
-            time.sleep(0.05)
-        assert driver.poll() is None
-        driver.kill()
-        driver.wait()
-        told = subprocess.run([*command, "--resume"], env=environment, capture_output=True, text=True, check=False)
-        assert told.returncode == 0, told.stderr
-        whole = complete_folder(
-            folder, tmp_path / "whole", LocalBackend(), tolerance=0.8, write=sf.jobs.WriteOptions(top_n=20)
-        )
-        pd.testing.assert_frame_equal(self.read(tmp_path / "out"), self.read(whole.output), rtol=1e-6, atol=1e-6)
+@pytest.mark.parametrize("until", ["split.stage", "rest.stage", "game.stage"])
+def test_a_killed_driver_of_the_main_job_is_resumed(nodes, connection, folder, tmp_path, until):
+    """By the command line, from files to files."""
+    arguments = ["complete", str(folder), "-o", str(tmp_path / "out") + "/", "--tolerance", "0.8", "--top-n", "20"]
+    arguments += ["--backend", "ray", "--address", nodes.address, "--workers", "2"]
+    arguments += ["--checkpoint", str(tmp_path / "job"), "--json"]
+    command = [sys.executable, "-m", "surefill", *arguments]
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2] / "src")}
+    driver = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    for _ in range(3000):
+        if (tmp_path / "job" / "job" / "checkpoint" / until).exists() or driver.poll() is not None:
+            break
+        time.sleep(0.05)
+    assert driver.poll() is None
+    driver.kill()
+    driver.wait()
+    told = subprocess.run([*command, "--resume"], env=environment, capture_output=True, text=True, check=False)
+    assert told.returncode == 0, told.stderr
+    whole = complete_folder(
+        folder, tmp_path / "whole", LocalBackend(), tolerance=0.8, write=sf.jobs.WriteOptions(top_n=20)
+    )
+    pd.testing.assert_frame_equal(read(tmp_path / "out"), read(whole.output), rtol=1e-6, atol=1e-6)

@@ -98,8 +98,7 @@ class BlockOwner:
             place = self._states / f"rows-{index:06d}"
             place.mkdir(parents=True, exist_ok=True)
             partial = place / f"{name}.part"
-            with open(partial, "wb") as file:
-                np.savez(file, **block.get(name))
+            _write(partial, block.get(name))
             os.replace(partial, place / _file_name(name, number))
             kept = {_file_name(name, number), *(_file_name(saved, tag) for saved, _, tag in keep)}
             for path in place.iterdir():
@@ -112,8 +111,7 @@ class BlockOwner:
             for index, block in self._blocks.items():
                 path = self._states / f"rows-{index:06d}" / _file_name(name, tag)
                 try:
-                    with np.load(path, allow_pickle=False) as arrays:
-                        block.put(name, table, dict(arrays))
+                    block.put(name, table, _read(path))
                 except (OSError, ValueError, EOFError, KeyError):
                     raise InputError(
                         f"the rows of block {index} were saved as {path}, which is missing or damaged: every machine "
@@ -121,5 +119,19 @@ class BlockOwner:
                     ) from None
 
 
+def _write(path: Path, arrays: dict[str, Any]) -> None:
+    """Write named arrays one after the other, their names first: a zip file of them takes twice the time, for sums that
+    nobody looks at."""
+    with open(path, "wb") as file:
+        for array in (np.array(list(arrays)), *arrays.values()):
+            np.save(file, np.asarray(array), allow_pickle=False)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    with open(path, "rb") as file:
+        names = np.load(file, allow_pickle=False).tolist()
+        return {name: np.load(file, allow_pickle=False) for name in names}
+
+
 def _file_name(name: str, number: int) -> str:
-    return f"{name}-{number}.npz"
+    return f"{name}-{number}.arrays"

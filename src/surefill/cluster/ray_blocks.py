@@ -22,6 +22,10 @@ from surefill.parallel import using_jobs
 LASTING = ("place", "select_rows", "select_cols", "select_cells", "index", "forget")
 """Calls that a worker started anew is always told again, once it has the states saved: which cells there are."""
 
+SMALL = 50_000
+"""Bytes of arrays up to which what goes to all workers goes with the call, in place of an object of the cluster, which
+takes milliseconds to make."""
+
 MOST_DEATHS = 5
 """How often a worker may die in one step before it is taken that the step itself kills it."""
 
@@ -33,6 +37,8 @@ def ray_module() -> Any:
     """Ray, imported now; InputError where it is missing."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    # Looking at the memory of all processes four times a second, as is usual, takes 2% of a core.
+    os.environ.setdefault("RAY_memory_monitor_refresh_ms", "2000")
     try:
         import ray
     except ImportError:
@@ -188,7 +194,7 @@ class RayBlocks:
         self._number += 1
         call = Call(self._number, self._last_number, method, summed)
         parts = None if own is None else [list(own[first:last]) for first, last in self._ranges]
-        told = self._append(call, self._ray.put(common), parts)
+        told = self._append(call, common if _bytes(common) < SMALL else self._ray.put(common), parts)
         pending = [self._tell(worker, told) for worker in range(len(self._actors))]
         self.traffic.calls += 1
         self.traffic.sent += _bytes(common) * len(self._actors) + _bytes(parts)
