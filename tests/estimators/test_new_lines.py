@@ -198,3 +198,17 @@ def test_a_value_off_the_scale_is_refused_unless_bounds_allow_it(given):
     ):
         completer.observe([40], [3], [7])
     assert completer.observe([40], [3], [5]).observations_.shape == (41, 20)
+
+
+def test_columns_of_the_table_that_nothing_was_seen_in_have_the_risk_they_turn_out_to_have():
+    sim = sf.datasets.make_low_rank((120, 80), rank=2, n_draws=5000, noise=0.1, random_state=0)
+    drawn = sim.observations
+    seen = drawn.cols < 70
+    first = sf.Observations(drawn.rows[seen], drawn.cols[seen], drawn.values[seen], shape=drawn.shape)
+    completer = sf.PartialCompleter(tolerance=0.2, confidence="posterior").fit(first)
+    rows, cols, values = drawn.rows[~seen], drawn.cols[~seen], drawn.values[~seen]
+    error = np.mean((completer.predict(rows, cols) - values) ** 2)
+    assert 0.5 < completer.predict_risk(rows, cols).mean() / error < 2
+    low, high = completer.predict_interval(rows, cols, 0.9)
+    assert np.mean((low <= values) & (values <= high)) > 0.85
+    assert not completer.keep(rows, cols).any()

@@ -113,8 +113,9 @@ def test_an_output_stays_until_the_first_lines_are_good(run, folder, lines):
     assert not (folder / "out.csv").exists()
 
 
-def test_two_runs_on_one_checkpoint_are_refused(run, folder, capsys):
-    with locked(folder / "state", "stream"):
+@pytest.mark.parametrize("name", ["state", "out.csv"])
+def test_two_runs_on_one_checkpoint_or_output_are_refused(run, folder, capsys, name):
+    with locked(folder / name, "stream"):
         stream(run, "good.csv", "--checkpoint", "state", code=2)
     assert "is in use by another stream" in capsys.readouterr().err
     stream(run, "good.csv", "--checkpoint", "state")

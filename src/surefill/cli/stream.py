@@ -89,10 +89,12 @@ def stream(file: Path, output: Path | None, checkpoint: Path | None, as_json: bo
     named = {"FILE": _redirected(file, 0), "--output": _redirected(output, 1), "--checkpoint": checkpoint}
     check_distinct(**named)
     start = time.perf_counter()
+    growing = None if checkpoint is None else output  # without a checkpoint an output is replaced once it is whole
     with (
         Interruption() as interruption,
         _input(file) as source,
         nullcontext() if checkpoint is None else locked(checkpoint, "stream"),
+        nullcontext() if growing is None else locked(growing, "stream"),
         ProgressBars() as bars,
     ):
         with interruption.at_once():
