@@ -165,3 +165,19 @@ def test_the_fit_is_optimal_given_the_left_out_factors_as_an_independent_solver_
     np.testing.assert_allclose(state.coefficients, found.x, atol=1e-4)
     in_sample = state.rows.factors[solver.sides[0].group] * state.cols.factors[solver.sides[1].group]
     assert np.abs(solver.gradient(state.coefficients, in_sample)).max() > 1.0
+
+
+def test_several_curves_are_optimal_together_and_only_the_first_has_a_level_of_its_own():
+    rng = np.random.default_rng(1)
+    i, j = np.indices((40, 30)).reshape(2, -1)
+    p, q = rng.normal(0, 1, (2, 1200))
+    features = np.column_stack([rng.normal(0, 1, 1200), hats(p, knots_for(p, 6)), hats(q, knots_for(q, 5))])
+    losses = 7.0 * np.exp(np.abs(p) + q) * rng.normal(0, 1, 1200) ** 2
+    solver = Backfitting(features, 1, losses, (side_of(i), side_of(j)), 0.0, curves=(6, 5))
+    state = run(solver, max_steps=300).state
+    gradient = solver.gradient(state.coefficients, state.left_out)
+    np.testing.assert_allclose(gradient[1:], 0.0, atol=1e-4)
+    assert state.coefficients[0] == 0 or abs(gradient[0]) < 1e-4
+    # The sum of the further curve's heights is all that its penalty sees of its level.
+    assert abs(state.coefficients[7:].sum()) < 0.1
+    assert np.all(np.diff(state.coefficients[7:]) > 0)

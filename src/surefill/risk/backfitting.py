@@ -45,6 +45,9 @@ def roughness(n_knots: int, steps: float, bends: float) -> Array:
 STEPS, BENDS = 1.0, 10.0
 """Penalties on first and second differences of the curve, in draws: a few draws bend it where data are dense."""
 
+LEVEL = 1e-3
+"""Penalty on the heights of further curves, in draws: their levels would be undetermined."""
+
 LONGEST_STEP = 1.0
 """Largest change of a coefficient per step, a factor of e in the risk: scoring may overshoot from a poor start."""
 
@@ -78,7 +81,8 @@ class Backfitting:
 
     Parameters
     ----------
-    features : X, first ``n_slopes`` monotone features, then the values of the hat functions of a curve.
+    features : X, first ``n_slopes`` monotone features, then the values of the hat functions of a curve, or of several.
+    curves : how many knots each curve has; one curve of all that follow the slopes where empty.
     losses : l, above 0. ``sides`` groups the same entries by row and by column.
     prior_slope : of the completion's variance: 1 for squared errors, one half for a loss that grows with their root.
     tol : stop once a step changes f by less than this per draw.
@@ -90,6 +94,7 @@ class Backfitting:
     sides: tuple[NoiseSide, NoiseSide]
     tol: float
     prior_slope: float = 1.0
+    curves: tuple[int, ...] = ()
     task: str = field(default="learning the risk", init=False)
 
     @cached_property
@@ -101,10 +106,17 @@ class Backfitting:
 
     @cached_property
     def penalty(self) -> Array:
-        """P: 1 for slopes; for the curve as much as a few draws, on its steps and bends and not on its level."""
-        P, k = np.eye(self.features.shape[1]), self.n_slopes
-        P[k:, k:] = roughness(len(P) - k, STEPS, BENDS)
+        """P: 1 for slopes; for curves as much as a few draws, on their steps and bends and not on the first's level."""
+        P, first = np.eye(self.features.shape[1]), self.n_slopes
+        for size in self._sizes:
+            here, level = slice(first, first + size), 0.0 if first == self.n_slopes else LEVEL
+            P[here, here] = roughness(size, STEPS, BENDS) + level * np.eye(size)
+            first += size
         return P
+
+    @property
+    def _sizes(self) -> tuple[int, ...]:
+        return self.curves or (self.features.shape[1] - self.n_slopes,)
 
     @cached_property
     def _root(self) -> Array:
@@ -126,7 +138,8 @@ class Backfitting:
     def init(self) -> NoiseFit:
         """No factors, the variance as it is but for one scale."""
         t, w, (rows, cols) = self.prior.copy(), self.sides[0].weight, self.sides
-        t[self.n_slopes :] = np.log(np.average(self.losses / np.exp(self.log_expected(t)), weights=w))
+        first = slice(self.n_slopes, self.n_slopes + self._sizes[0])
+        t[first] = np.log(np.average(self.losses / np.exp(self.log_expected(t)), weights=w))
         nothing = NoiseFactors.none(rows.ids), NoiseFactors.none(cols.ids)
         return NoiseFit(t, *nothing, np.ones(len(w)), NoisePrior(1.0, 1.0, 0.0, 1.0), np.inf, np.inf)
 

@@ -18,14 +18,20 @@ from surefill.loop import ProgressCallback
 from surefill.losses import SQUARED, Loss
 from surefill.parallel import current_map
 from surefill.registry import storable
+from surefill.risk.line_curves import LineSummaries
 from surefill.risk.noise_factors import TINY
 from surefill.waiting import Waiting, part
 
 FEWEST = 20
 """Cells that each part of a split into blocks needs: the mean of fewer losses has an error of a third or more."""
 
-N_FOLDS = 5
-"""Folds of the cells: each completion sees four fifths of them, as a usual cross-validation has it."""
+N_FOLDS, MOST_FOLDS = 5, 20
+"""Folds of the cells: each completion sees four fifths of them, as a usual cross-validation has it, or more."""
+
+DETAILED_CELLS, FOLDED_CELLS = 20_000, 1_600_000
+"""From the first on, and up to ``COMPACT_CELLS``, there are as many folds as fit the second number of cells in all, and
+parts of the variance and summaries of rows and columns are looked at: fewer cells do not tell so much, and more would
+take long (docs/benchmarks.md)."""
 
 MANY_CELLS, ENOUGH_RESIDUALS, LEAST_SHARE = 2_000_000, 2_000_000, 0.1
 """Beyond ``MANY_CELLS`` the risk is learnt on one fold: a fifth of the cells, of more than ten million cells two
@@ -110,6 +116,12 @@ class Evidence:
         completion = self.completion.fold_in(observations) if completion is None else completion
         return replace(self, completion=completion, spread=spread)
 
+    def log_parts(self, rows: ArrayLike, cols: ArrayLike) -> tuple[Array, Array]:
+        """Logs of what the uncertainty of the row and of the column add to v, in the units that v is in."""
+        source = self.completion if self.spread is None else self.spread
+        of_row, of_col = source.variance_parts(rows, cols)  # type: ignore[union-attr]
+        return np.log(np.maximum(of_row, TINY)) + self.shift, np.log(np.maximum(of_col, TINY)) + self.shift
+
     def log_variance(self, rows: ArrayLike, cols: ArrayLike) -> Array:
         """log v at the pairs (rows[t], cols[t])."""
         source = self.completion if self.spread is None else self.spread
@@ -139,7 +151,7 @@ class CrossFit:
         self,
         observations: Observations,
         algorithm: CompletionAlgorithm,
-        n_folds: int = N_FOLDS,
+        n_folds: int | None = None,
         random_state: int = 0,
         progress: ProgressCallback | None = None,
         loss: Loss = SQUARED,
@@ -149,6 +161,9 @@ class CrossFit:
         self.observations, self.loss = observations, loss
         n_cells = len(observations)
         self.thinned = n_cells > MANY_CELLS
+        self.detailed = DETAILED_CELLS <= n_cells < COMPACT_CELLS
+        most = int(np.clip(FOLDED_CELLS // n_cells, N_FOLDS, MOST_FOLDS)) if self.detailed else N_FOLDS
+        n_folds = most if n_folds is None else n_folds
         self.n_folds = 1 if self.thinned else min(n_folds, n_cells)
         self._seed = random_state
         if self.thinned:  # 0 inside the one fold, 1 outside
@@ -245,8 +260,9 @@ class CrossFit:
         """The residuals of all folds in turn, each predicted by the completion of the other cells."""
         self.fit_all()
         parts = current_map().map(lambda fold: self._residuals_of(fold, loss or self.loss), range(self.n_folds))
-        names = [field.name for field in fields(Residuals)]
-        found = Residuals(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
+        columns = {field.name: [getattr(part, field.name) for part in parts] for field in fields(Residuals)}
+        known = {name: np.concatenate(column) for name, column in columns.items() if column[0] is not None}
+        found = Residuals(**known)
         if not self._coarse:
             return found
         return replace(found, loss=found.loss * self._relative_loss(loss or self.loss, parts[0]))
@@ -260,9 +276,15 @@ class CrossFit:
 
     def _residuals_of(self, fold: int, loss: Loss) -> Residuals:
         completion, held = self.fold_completion(fold), self._fold == fold
+        if isinstance(completion, BayesianFactorCompletion):  # the covariances of all folds would take much memory
+            completion = completion.with_own_covariances()
         # The other cells are counted only where the completion has no variance of its own.
         counted = self.observations if hasattr(completion, "variance") else self.observations.select(~held)
-        return Residuals.of(self.observations.select(held), Evidence.of(counted, completion), loss)
+        evidence = Evidence.of(counted, completion)
+        found = Residuals.of(self.observations.select(held), evidence, loss)
+        if not (self.detailed and hasattr(completion, "variance_parts")):
+            return found
+        return found.detailed(evidence, LineSummaries.of(self.observations.select(~held)))
 
     def without_blocks(self) -> HiddenBlocks | None:
         """A completion of the cells inside two random blocks of rows and columns, and the cells outside them.
@@ -306,7 +328,10 @@ class HiddenBlocks:
 
 @dataclass(frozen=True, eq=False)
 class Residuals:
-    """Losses of cells that were predicted by completions fitted without them, and the evidence there."""
+    """Losses of cells that were predicted by completions fitted without them, and the evidence there.
+
+    ``log_parts`` are those of :meth:`Evidence.log_parts`, two columns, ``lines`` the four of :class:`LineSummaries`.
+    """
 
     rows: IntArray
     cols: IntArray
@@ -314,6 +339,8 @@ class Residuals:
     loss: Array
     predicted: Array
     log_variance: Array
+    log_parts: Array | None = None
+    lines: Array | None = None
 
     @classmethod
     def of(cls, cells: Observations, evidence: Evidence, loss: Loss = SQUARED) -> Self:
@@ -321,3 +348,8 @@ class Residuals:
         predicted = evidence.completion.at(cells.rows, cells.cols)
         log_variance = evidence.log_variance(cells.rows, cells.cols)
         return cls(cells.rows, cells.cols, cells.counts, loss.at(cells, predicted), predicted, log_variance)
+
+    def detailed(self, evidence: Evidence, summaries: LineSummaries) -> Self:
+        """The same with the parts of the variance and the summaries of rows and columns."""
+        parts = np.column_stack(evidence.log_parts(self.rows, self.cols))
+        return replace(self, log_parts=parts, lines=summaries.at(self.rows, self.cols))

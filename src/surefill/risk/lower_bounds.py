@@ -22,7 +22,7 @@ from surefill.completion.grouped_regression import reindexed
 from surefill.data.groups import locate
 from surefill.kernels.candidates import candidates_on_grid
 from surefill.kernels.risk_grid import Curve, LineFactors
-from surefill.risk.noise_factors import LARGEST_TILT, NoiseFactors
+from surefill.risk.noise_factors import LARGEST_TILT, TINY, NoiseFactors
 from surefill.risk.risk_model import FittedRisk
 
 SLACK = 1e-9
@@ -57,6 +57,7 @@ class RiskLowerBounds:
     limit: float
     rows: LineRanges
     cols: LineRanges
+    noise: float
 
     @classmethod
     def of(cls, risk: object, limit: float) -> Self | None:
@@ -75,7 +76,8 @@ class RiskLowerBounds:
             )
         )
         rows = LineRanges(row_ids, of_rows, *_predicted_within(completion, x, y))
-        return cls(risk, limit, rows, LineRanges(col_ids, of_cols, *_predicted_within(completion, y, x)))
+        cols = LineRanges(col_ids, of_cols, *_predicted_within(completion, y, x))
+        return cls(risk, limit, rows, cols, float(spread.unit.squared_error_from_unit(spread.noise)))
 
     @cached_property
     def log_limit(self) -> float:
@@ -106,8 +108,21 @@ class RiskLowerBounds:
 
     def _level(self, lines: LineRanges, indices: IntArray, of_others: float) -> Array:
         """slope log v of the smallest variance in each row (or column), in the units that the risk was learnt in."""
-        log_variance = np.log(lines.variance[locate(lines.ids, indices)] + of_others) + self.risk.evidence.shift
-        return np.asarray(self.risk.slope * log_variance)
+        own, shift = lines.variance[locate(lines.ids, indices)], self.risk.evidence.shift
+        level = self.risk.slope * (np.log(own + of_others) + shift)
+        if any(self.risk.part_powers):
+            level += self._level_of_parts(lines, own, of_others)
+        return np.asarray(level)
+
+    def _level_of_parts(self, lines: LineRanges, own: Array, of_others: float) -> Array:
+        """The same of the powers of the variance's parts, of which the row's least is given with the noise."""
+        of_rows = lines is self.rows
+        of_row, of_col = (own, of_others) if of_rows else (of_others, own)
+        parts = np.maximum(of_row - self.noise, TINY), np.maximum(of_col, TINY)
+        powers = self.risk.part_powers
+        return np.asarray(
+            sum(p * (np.log(part) + self.risk.evidence.shift) for p, part in zip(powers, parts, strict=True))
+        )
 
     def _bounds(
         self, lines: LineRanges, factors: NoiseFactors, indices: IntArray, of_others: float, least_factor: float

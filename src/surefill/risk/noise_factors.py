@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, Self
 
@@ -56,6 +56,10 @@ class NoiseFactors:
         """All 1."""
         nothing = np.zeros(len(ids) + 1)
         return cls(ids, nothing + 1.0, nothing, nothing)
+
+    def times(self, more: Array) -> Self:
+        """The same with the factor of each of ``ids`` multiplied by ``more``."""
+        return replace(self, factors=np.append(self.factors[:-1] * more, self.factors[-1]))
 
     def log_at(self, indices: ArrayLike, predicted: Array) -> Array:
         """The log of the factor of each given row (or column), at these predictions."""

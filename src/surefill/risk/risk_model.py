@@ -22,6 +22,7 @@ from surefill.registry import storable
 from surefill.risk.backfitting import Backfitting, hats, knots_for
 from surefill.risk.chance import ChanceOfLargeError
 from surefill.risk.cross_fitting import CrossFit, Evidence, HiddenBlocks, Residuals
+from surefill.risk.line_curves import LineCurves, LineSummaries
 from surefill.risk.noise_factors import LARGEST_TILT, TINY, NoiseFactors, NoisePrior, NoiseSide
 from surefill.waiting import part
 
@@ -67,7 +68,8 @@ class FittedRisk:
     its knots and flat beyond. The slope is at least 0, so that risk rises with v. The last factor, where a confidence
     was given, is for entries below its floor (:class:`SupportFactor`). Risk is always above 0. A row or column never
     seen has factor 1, as if it were like most, and the variance of the prior. Where the loss is a chance, ``chance``
-    makes it from the expected absolute error, the above.
+    makes it from the expected absolute error, the above. ``part_powers`` are further powers, of what the uncertainty of
+    the row and that of the column add to v.
 
     Examples
     --------
@@ -89,8 +91,11 @@ class FittedRisk:
     heights: Array
     support: SupportFactor | None = None
     chance: ChanceOfLargeError | None = None
+    part_powers: tuple[float, float] = (0.0, 0.0)
 
     def __post_init__(self) -> None:
+        if not all(0 <= power < np.inf for power in self.part_powers):
+            raise InputError("a risk rises with both parts of the variance: their powers must be at least 0.")
         fits = self.knots.shape == self.heights.shape and bool((np.diff(self.knots) > 0).all())
         if not (fits and 0 <= self.slope < np.inf and np.isfinite(self.heights).all()):
             raise InputError("a risk needs a slope of at least 0, and one finite height per knot.")
@@ -110,7 +115,7 @@ class FittedRisk:
         i, j = np.asarray(rows), np.asarray(cols)
         if is_grid(i, j):
             return self._given_on_grid(i, j, predicted, confidence)
-        log_risk = self.slope * self.evidence.log_variance(rows, cols)
+        log_risk = self._log_spread(rows, cols)
         log_risk += np.interp(predicted, self.knots, self.heights)
         log_risk += self.rows.log_at(rows, predicted)
         log_risk += self.cols.log_at(cols, predicted)
@@ -121,12 +126,21 @@ class FittedRisk:
 
     def _given_on_grid(self, i: IntArray, j: IntArray, predicted: Array, confidence: Array) -> NDArray[np.float64]:
         """The same on a grid, where the terms of each row and column are computed once."""
-        risk = self.evidence.log_variance(i, j)
+        detailed = any(self.part_powers)
+        risk, slope = (self._log_spread(i, j), 1.0) if detailed else (self.evidence.log_variance(i, j), self.slope)
         factor, floor = (1.0, 1.0) if self.support is None else (self.support.unsupported, self.support.floor)
         curve, unsupported = Curve(self.knots, self.heights), Unsupported(float(np.log(factor)), floor)
         factors = LineFactors(self.rows.table(i[:, 0]), self.cols.table(j[0]), LARGEST_TILT)
-        risks_on_grid(risk, predicted, confidence, self.slope, curve, factors, unsupported)
+        risks_on_grid(risk, predicted, confidence, slope, curve, factors, unsupported)
         return risk if self.chance is None else self.chance.at(risk)
+
+    def _log_spread(self, rows: ArrayLike, cols: ArrayLike) -> Array:
+        """s log v, and the powers of its parts."""
+        log_spread = self.slope * self.evidence.log_variance(rows, cols)
+        if any(self.part_powers):
+            for power, log_part in zip(self.part_powers, self.evidence.log_parts(rows, cols), strict=True):
+                log_spread += power * log_part
+        return log_spread
 
     def fold_in(
         self,
@@ -146,8 +160,9 @@ class FittedRisk:
         return replace(self, evidence=evidence, rows=NoiseFactors.none(observations.by_row.ids), support=support)
 
 
-MOST_KNOTS, ENTRIES_PER_KNOT = 10, 20
-"""Knots of the curve of the prediction, and entries for each: about as many as a smooth curve can be learnt from."""
+MOST_KNOTS, DETAILED_KNOTS, ENTRIES_PER_KNOT = 10, 40, 20
+"""Knots of the curve of the prediction, those where cells are looked at in detail, and entries for each: about as many
+as a smooth curve can be learnt from. The squared error of whole stars has bends between them (docs/benchmarks.md)."""
 
 LEAST_ERROR = 1e-5
 """An error of this share of the half-width of the bounds is added as a loss: the log of an exact fit is finite."""
@@ -167,6 +182,10 @@ class RiskModel:
     column is, a_i(M) = a_i exp(d_i (M - c_i)) and b_j likewise, drawn towards 1 the more the less was seen: some
     people are hard to predict in what they like, others in what they dislike. While s and the curve are learnt, the
     factors of a cell leave its own residual out. Counts enter through v and through the shrinkage.
+
+    From 20,000 cells on, and up to half a million, v_ij is joined by powers of its two parts, what the uncertainty of
+    the row and of the column add to it, and a_i and b_j are drawn towards curves of how high and how often the row or
+    the column was seen (:class:`surefill.risk.line_curves.LineCurves`) instead of 1.
 
     A chance, such as that of an error beyond a distance, saturates: it follows from the expected absolute error by
     :class:`surefill.risk.chance.ChanceOfLargeError`, learnt from the same cells.
@@ -206,7 +225,7 @@ class RiskModel:
         loss, evidence = cross_fit.loss.size_loss, cross_fit.evidence(completion)
         least = (LEAST_ERROR * observations.unit.half_width) ** loss.degree
         cells = cross_fit.residuals(loss)
-        learnt, left_out = _learnt(cells, evidence, loss, least, progress)
+        learnt, left_out = _learnt(observations, cells, evidence, loss, least, progress)
         if confidence is not None and floor is not None and (blocks := cross_fit.without_blocks()) is not None:
             learnt = replace(learnt, support=SupportFactor(confidence, floor, unsupported_factor(learnt, blocks, loss)))
         if loss is cross_fit.loss:
@@ -227,21 +246,30 @@ def unsupported_factor(risk: FittedRisk, blocks: HiddenBlocks, loss: Loss) -> fl
 
 
 def _learnt(
-    cells: Residuals, evidence: Evidence, loss: Loss, least: float, progress: ProgressCallback | None
+    observations: Observations,
+    cells: Residuals,
+    evidence: Evidence,
+    loss: Loss,
+    least: float,
+    progress: ProgressCallback | None,
 ) -> tuple[FittedRisk, Array]:
     """The model that fits the losses of ``cells``, each made ``least`` larger, for use with ``evidence``.
 
     With it the risks of the cells, each by factors without its own loss.
     """
     learnt = learn_losses(cells, loss, least, progress)
-    fitted = FittedRisk(evidence, learnt.rows, learnt.cols, learnt.slope, learnt.knots, learnt.heights)
-    return fitted, learnt.left_out
+    rows, cols = learnt.rows, learnt.cols
+    if learnt.line_curves is not None:
+        rows, cols = learnt.line_curves.applied(rows, cols, LineSummaries.of(observations))
+    fitted = FittedRisk(evidence, rows, cols, learnt.slope, learnt.knots, learnt.heights)
+    return replace(fitted, part_powers=learnt.part_powers), learnt.left_out
 
 
 @dataclass(frozen=True, eq=False)
 class LearntLosses:
     """What the losses of cells teach: slope, curve, factors of rows and columns, the prior that those of rows were
-    shrunk by, and the risks of the cells, each by factors without its own loss."""
+    shrunk by, and the risks of the cells, each by factors without its own loss; where cells were looked at in detail,
+    powers of the parts of the variance, and curves of summaries of rows and columns, which are not in the factors."""
 
     slope: float
     knots: Array
@@ -250,33 +278,50 @@ class LearntLosses:
     cols: NoiseFactors
     row_prior: NoisePrior
     left_out: Array
+    part_powers: tuple[float, float] = (0.0, 0.0)
+    line_curves: LineCurves | None = None
 
 
 def learn_losses(cells: Residuals, loss: Loss, least: float, progress: ProgressCallback | None) -> LearntLosses:
     """The model that fits the losses of ``cells``, each made ``least`` larger."""
-    n_knots = min(MOST_KNOTS, 2 + len(cells.rows) // ENTRIES_PER_KNOT)
+    most = MOST_KNOTS if cells.lines is None else DETAILED_KNOTS
+    n_knots = min(most, 2 + len(cells.rows) // ENTRIES_PER_KNOT)
     knots = knots_for(cells.predicted, n_knots)
     sides = (
         NoiseSide.of(cells.rows, cells.counts, cells.predicted),
         NoiseSide.of(cells.cols, cells.counts, cells.predicted),
     )
-    centre = mean_by_counts(cells.log_variance, cells.counts)
-    features = _features(cells, centre, knots)
-    solver = Backfitting(features, 1, cells.loss + least, sides, TOL, loss.degree / 2)
+    slopes, curves = _slopes_of(cells), None if cells.lines is None else LineCurves.flat(cells.lines)
+    centres = np.array([mean_by_counts(each, cells.counts) for each in slopes])
+    features, sizes = _features(cells, slopes, centres, knots), [len(knots)]
+    if curves is not None and cells.lines is not None:
+        features, sizes = np.column_stack([features, curves.features(cells.lines)]), [*sizes, *curves.sizes]
+    solver = Backfitting(features, len(slopes), cells.loss + least, sides, TOL, loss.degree / 2, tuple(sizes))
     with one_blas_thread(), part(progress, "risk"):
         fit = run(solver, max_steps=MAX_STEPS, progress=progress).state
-    slope = float(fit.coefficients[0])
-    heights = fit.coefficients[1:] - slope * centre
+    powers, heights, more = np.split(fit.coefficients, [len(slopes), len(slopes) + len(knots)])
+    heights = heights - powers @ centres
     left_out = np.exp(solver.log_expected(fit.coefficients)) * fit.left_out
-    return LearntLosses(slope, knots, heights, fit.rows, fit.cols, fit.row_prior, left_out)
+    learnt = LearntLosses(float(powers[0]), knots, heights, fit.rows, fit.cols, fit.row_prior, left_out)
+    if curves is None or cells.lines is None:
+        return learnt
+    curves, level = curves.learnt(more, cells.lines, cells.counts.astype(np.float64))
+    of_parts = float(powers[1]), float(powers[2])
+    return replace(learnt, heights=heights + level, part_powers=of_parts, line_curves=curves)
 
 
-def _features(cells: Residuals, centre: float, knots: Array) -> Floats:
-    """log v around its mean, and the hat functions of the prediction; single precision where there are many cells."""
-    n_cells = len(cells.predicted)
-    features = np.empty((n_cells, 1 + len(knots)), dtype=np.float32 if n_cells >= COMPACT_CELLS else np.float64)
+def _slopes_of(cells: Residuals) -> list[Array]:
+    """log v, and the logs of its parts where they are known."""
+    return [cells.log_variance, *(() if cells.log_parts is None else cells.log_parts.T)]
+
+
+def _features(cells: Residuals, slopes: list[Array], centres: Array, knots: Array) -> Floats:
+    """``slopes`` around their means, and the hat functions of the prediction; single precision where cells are many."""
+    n_cells, k = len(cells.predicted), len(slopes)
+    features = np.empty((n_cells, k + len(knots)), dtype=np.float32 if n_cells >= COMPACT_CELLS else np.float64)
     for first in range(0, n_cells, PIECE):
         here = slice(first, first + PIECE)
-        features[here, 0] = cells.log_variance[here] - centre
-        features[here, 1:] = hats(cells.predicted[here], knots)
+        for column, (slope, centre) in enumerate(zip(slopes, centres, strict=True)):
+            features[here, column] = slope[here] - centre
+        features[here, k:] = hats(cells.predicted[here], knots)
     return features

@@ -139,24 +139,39 @@ class BayesianFactorCompletion(FactoredCompletion):
         squared units. It is the model's, before values are clipped to the bounds; rows and columns are taken as
         independent, which understates it where little was seen.
         """
-        if self.row_covariances is None or self.col_covariances is None:
-            raise InputError("this completion was kept for its values only; fit the model again for variances.")
-        i, j = self.locate(rows, cols)
+        i, j, S, T = self._located_with_covariances(rows, cols)
         if is_grid(i, j):
-            return self._variance_on_grid(i[:, 0], j[0])
-        x, y, S, T = self.rows.mean, self.cols.mean, self.row_covariances.matrices, self.col_covariances.matrices
+            forms = self._packed_rows(i[:, 0]) @ self._packed_cols[j[0]].T
+            return np.asarray(np.add(forms, self.unit.squared_error_from_unit(self.noise), out=forms))
+        x, y = self.rows.mean, self.cols.mean
         forms = piecewise(lambda i, j: biased_forms(y, S, j, i) + biased_forms(x, T, i, j), i, j)
         return self.unit.squared_error_from_unit(self.noise + forms)
 
-    def _variance_on_grid(self, i: IntArray, j: IntArray) -> NDArray[np.float64]:
-        """The same on a grid, by one matrix product of inner dimension (rank + 1)(rank + 2)."""
+    def variance_parts(self, rows: ArrayLike, cols: ArrayLike) -> tuple[Array, Array]:
+        """f_j' S_i f_j and g_i' T_j g_i of :meth:`variance`: what the row's and the column's uncertainty add to it."""
+        i, j, S, T = self._located_with_covariances(rows, cols)
+        if is_grid(i, j):
+            left, right = self._packed_rows(i[:, 0]), self._packed_cols[j[0]]
+            size = left.shape[1] // 2
+            return left[:, :size] @ right[:, :size].T, left[:, size:] @ right[:, size:].T
+        x, y = self.rows.mean, self.cols.mean
+        of_row = piecewise(lambda i, j: biased_forms(y, S, j, i), i, j)
+        of_col = piecewise(lambda i, j: biased_forms(x, T, i, j), i, j)
+        return self.unit.squared_error_from_unit(of_row), self.unit.squared_error_from_unit(of_col)
+
+    def _located_with_covariances(self, rows: ArrayLike, cols: ArrayLike) -> tuple[IntArray, IntArray, Array, Array]:
+        if self.row_covariances is None or self.col_covariances is None:
+            raise InputError("this completion was kept for its values only; fit the model again for variances.")
+        return *self.locate(rows, cols), self.row_covariances.matrices, self.col_covariances.matrices
+
+    def _packed_rows(self, i: IntArray) -> Array:
+        """S_i and g_i g_i' of these rows in squared units: a grid is one product of inner dimension (r + 1)(r + 2)."""
         assert self.row_covariances is not None
         scale, size = float(self.unit.squared_error_from_unit(1.0)), self._packed_cols.shape[1] // 2
         left = np.empty((len(i), 2 * size))
         features = as_features(self.rows.mean[i])
         pack_forms(self.row_covariances.matrices, i, features, scale, left[:, :size], left[:, size:])
-        forms = left @ self._packed_cols[j].T
-        return np.add(forms, scale * self.noise, out=forms)
+        return left
 
     def least_variances(self) -> tuple[Array, Array]:
         """Of each row and column, and last of those never seen, numbers v_i and v_j with variance >= v_i + v_j:
@@ -193,6 +208,11 @@ class BayesianFactorCompletion(FactoredCompletion):
     def with_covariances(self, observations: Observations) -> Self:
         """The same with the covariances that its rows and columns have given ``observations``, once asked for."""
         return replace(self, row_covariances=self._of_rows(observations), col_covariances=self._of_cols(observations))
+
+    def with_own_covariances(self) -> Self:
+        """The same, with covariances that are computed for it alone and forgotten with it, where they can be again."""
+        seen = None if self.row_covariances is None else self.row_covariances.observations
+        return self if seen is None else self.with_covariances(seen)
 
     def with_unseen(self, observations: Observations) -> Self:
         """The same with the rows and columns of which only features are known."""
