@@ -41,7 +41,7 @@ def main() -> int:
         service.start()
         command = [options.schemathesis, "run", f"{service.address}/openapi.json", "--checks", CHECKS]
         command += ["--max-examples", str(options.examples), "--seed", str(options.seed), "--workers", "2"]
-        command += ["--exclude-path-regex", "/metrics"]
+        command += ["--exclude-path-regex", "/metrics", "--request-timeout", "60"]  # on a busy machine, too
         hooks = os.environ | {"SCHEMATHESIS_HOOKS": str(Path(__file__).with_name("schemathesis_hooks.py"))}
         code = subprocess.run(command, env=hooks).returncode
         assert httpx.get(f"{service.address}/health/ready").status_code == 200

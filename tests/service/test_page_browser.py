@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from selenium import webdriver
+from selenium.common.exceptions import NoSuchElementException, StaleElementReferenceException
 from selenium.webdriver.chrome.options import Options
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.action_chains import ActionChains
@@ -83,8 +84,10 @@ def asked_hosts(driver):
     return {urlsplit(url).netloc for url in urls if url.startswith(("http", "ws"))}
 
 
-def until(driver, happens, seconds=30):
-    return WebDriverWait(driver, seconds).until(lambda _: happens())
+def until(driver, happens, seconds=60):
+    """What happens once it does; a part of the page that was fetched anew meanwhile is looked for again."""
+    again = (NoSuchElementException, StaleElementReferenceException)
+    return WebDriverWait(driver, seconds, ignored_exceptions=again).until(lambda _: happens())
 
 
 def text(driver, selector):
@@ -99,9 +102,13 @@ def type_in(driver, selector, keys):
 
 
 def press(driver, selector):
-    button = driver.find_element(By.CSS_SELECTOR, selector)
-    driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", button)
-    button.click()
+    def pressed():
+        button = driver.find_element(By.CSS_SELECTOR, selector)
+        driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", button)
+        button.click()
+        return True
+
+    until(driver, pressed)
 
 
 def assert_fits(driver, width):
