@@ -4,6 +4,8 @@ tables      eight tables: ``completion="auto"`` and each single algorithm; auto'
 folds       the five official folds of MovieLens 100K, next to peers
 large       MovieLens 1M, a random tenth held out, three seeds, next to peers on the first
 gdsc        drug responses, a random tenth held out, next to peers
+alike       simulated tables with the shapes, numbers of ratings and scales of Douban and Flixster as usually cut
+            (3,000 x 3,000), a random tenth held out, next to our own single algorithms and peers
 
 Peers live in environments of their own: give the Python of one that has myFM by ``--myfm`` and of one that has
 scikit-surprise by ``--surprise``. myFM gets one-hot rows and columns and both implicit links, which cells were seen by
@@ -25,6 +27,7 @@ from sklearn.datasets import load_digits
 
 from data_folder import DATA
 from risk_data import coat, read_gdsc
+from scan import power_law_ratings
 from surefill.completion import BayesianFactorModel, FactorModel, IterativeSVD, SoftImpute
 from surefill.completion.base import completion_words
 from surefill.data import Observations, split_entries
@@ -204,7 +207,21 @@ def gdsc(given):
     show("gdsc", against_peers(*split_entries(read_gdsc(DATA), 0.1, 0), 32, given))
 
 
-STUDIES = {"tables": tables, "folds": folds, "large": large, "gdsc": gdsc}
+ALIKE = {"Douban": (136_891, 1.0, 1.0), "Flixster": (26_173, 0.5, 0.5)}
+"""Ratings of each table of 3,000 x 3,000 cells, the lowest rating and the step of its scale; the highest is 5."""
+
+
+def alike(given):
+    for name, (n_ratings, low, step) in ALIKE.items():
+        i, j, score_of = power_law_ratings(3000, 3000, n_ratings, rounded=False)
+        values = np.clip(low + step * np.round((score_of - low) / step), low, 5)
+        split = split_entries(Observations(i, j, values, (3000, 3000), (low, 5)), 0.1, 0)
+        found = against_peers(*split, 16, given)
+        found |= {single: score(SINGLES[single], *split)[:2] for single in ("rank 10", "rank 20", "FactorModel")}
+        show(name, found)
+
+
+STUDIES = {"tables": tables, "folds": folds, "large": large, "gdsc": gdsc, "alike": alike}
 
 
 def main() -> None:

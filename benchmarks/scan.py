@@ -27,8 +27,10 @@ ROW_POWER, COL_POWER = 0.5, 0.8
 """The k-th row (or column) is drawn in proportion to k to minus this: the busiest tenth has a third, or two thirds."""
 
 
-def power_law_ratings(m: int, n: int, ratings: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Rows, columns and ratings of distinct cells; the busiest are anywhere among the others."""
+def power_law_ratings(
+    m: int, n: int, ratings: int, seed: int = 0, rounded: bool = True
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Rows, columns and ratings of distinct cells, 1 to 5 or not rounded; the busiest are anywhere among the others."""
     rng = np.random.default_rng(seed)
     chances = [np.arange(1.0, size + 1) ** -power for size, power in ((m, ROW_POWER), (n, COL_POWER))]
     places = [rng.permutation(len(chance)) for chance in chances]
@@ -43,7 +45,8 @@ def power_law_ratings(m: int, n: int, ratings: int, seed: int = 0) -> tuple[np.n
     scale = 0.6 * 0.8 ** np.arange(RANK)
     p, q = rng.standard_normal((m, RANK)), scale * rng.standard_normal((n, RANK))
     truth = 3.5 + 0.4 * rng.standard_normal(m)[i] + 0.5 * rng.standard_normal(n)[j] + np.einsum("xk,xk->x", p[i], q[j])
-    return i, j, np.clip(np.round(truth + NOISE * rng.standard_normal(ratings)), 1, 5)
+    noisy = truth + NOISE * rng.standard_normal(ratings)
+    return i, j, np.clip(np.round(noisy), 1, 5) if rounded else noisy
 
 
 def run(call: str, *arguments: object) -> dict[str, float]:
