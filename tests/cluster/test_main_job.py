@@ -142,3 +142,15 @@ def test_another_tolerance_or_aim_is_settled_without_another_fit(folder, tmp_pat
 def test_what_a_folder_cannot_be_completed_to_is_said(folder, tmp_path):
     with pytest.raises(sf.InputError, match="long tables of all its rows"):
         complete_folder(folder, tmp_path / "out", LocalBackend(), write=WriteOptions(layout="wide"))
+
+
+@pytest.mark.parametrize("output", ["ratings", ".", "ratings/inside"])
+def test_what_is_read_is_never_written_over(folder, tmp_path, output, monkeypatch):
+    (tmp_path / "ratings").mkdir()
+    for path in folder.iterdir():
+        (tmp_path / "ratings" / path.name).write_bytes(path.read_bytes())
+    monkeypatch.chdir(tmp_path)
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*.parquet")}
+    with pytest.raises(sf.InputError):
+        complete_folder("ratings", output, LocalBackend(), tolerance=0.6, completion=MODEL, n_blocks=2)
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*.parquet")} == before

@@ -17,7 +17,7 @@ from surefill.errors import InputError
 from surefill.guarantee.propensity import Aim
 from surefill.io import ReadOptions
 from surefill.io.writers import check_table_target
-from surefill.jobs.complete import CompletedFile
+from surefill.jobs.complete import CompletedFile, check_targets
 from surefill.jobs.stages import check_observed
 from surefill.jobs.write_options import WriteOptions
 from surefill.losses import choose_loss
@@ -91,6 +91,9 @@ def complete_folder(
     if given.wide:
         raise InputError("a folder is completed from long tables, a line for each observation: leave out --wide.")
     check_table_target(f"{output}/")
+    check_targets({"FILE": Path(source)}, target, None, None)
+    if Path(source).resolve() in target.resolve().parents:
+        raise InputError(f"{target} lies in the folder {source}, whose files are read: write to another place.")
     check_observed(files_of(source)[0], given)
     model = replace(completion or BayesianFactorModel(), random_state=random_state)
     with backend.session() as place:

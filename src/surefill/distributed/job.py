@@ -213,6 +213,8 @@ class FolderJob:
     ) -> CompletedFile:
         (m, n), (lines, filled), (draws, differing) = self.table.shape, written, repeats
         everything, selection, guarantee = found.values, found.promise.selection, found.promise.guarantee
+        if options.top_n is not None:  # most kept cells are not written then, and not counted
+            filled = max(filled, round(selection.n_filled or 0))
         missing = m * n - self.table.n_cells
         return CompletedFile(
             rows=m,

@@ -209,7 +209,7 @@ def complete_file(
     check_table_target(output)
     written = (write or WriteOptions()).in_layout("wide" if options.wide else "long")
     beside_file = {"rows": written.rows, "row_features": options.row_features, "col_features": options.col_features}
-    _check_targets({"FILE": source} | beside_file, target, model_target, report_target)
+    check_targets({"FILE": source} | beside_file, target, model_target, report_target)
     observations = read_file(source, options, progress)
     check_observed(source, options)
     rows = written.rows_of(observations)
@@ -254,7 +254,7 @@ def on_cluster(n_cells: int, backend: object) -> bool:
     return choose_backend(backend) is not None and n_cells > MANY_CELLS
 
 
-def _check_targets(given: Mapping[str, Any], output: Path, model: Path | None, report: Path | None) -> None:
+def check_targets(given: Mapping[str, Any], output: Path, model: Path | None, report: Path | None) -> None:
     """Refuse places that cannot be written, and ones that would overwrite a file that is ``given``."""
     if model is not None:
         check_folder(model)
