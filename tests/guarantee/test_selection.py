@@ -1,4 +1,5 @@
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -202,13 +203,48 @@ def test_levels_add_up_to_delta_and_bets_leave_capital_whatever_is_lost(n, toler
     assert (plan.sets.bets * G * (plan.largest_loss - tolerance) < 1).all()
 
 
-def test_filled_cells_are_tested_with_one_mixture_of_bets_and_others_with_each_set_s_own():
-    risk = np.linspace(0.01, 1.0, 20_000)
-    cells = Population.of(risk, np.full(20_000, 2.0), np.ones(20_000), 1.0, np.ones(20_000, dtype=bool), 20_000.0)
-    filled, other = (SelectionPlan(0.6, 0.1, 0.0, 999, 999, cells, SQUARED, 1.0, out) for out in (True, False))
-    assert len(np.unique(other.stakes[np.argmax(other.levels > 0) :], axis=0)) > 1
-    assert len(np.unique(filled.stakes, axis=0)) == 1
-    assert ((filled.stakes[-1] > 0) == (other.stakes[np.argmax(other.levels > 0) :] > 0).any(axis=0)).all()
+def test_sets_tested_at_once_share_the_bets_of_the_large_ones_and_sets_tested_in_a_sequence_have_their_own():
+    risk, size = np.linspace(0.01, 1.0, 2000), 2000
+    at_once, in_sequence = (
+        SelectionPlan(
+            0.6, 0.1, 0.0, 999, 999,
+            Population.of(risk, np.full(size, 2.0), np.ones(size), 1.0, np.ones(size, dtype=bool), missing), SQUARED,
+        )
+        for missing in (2000.0, None)
+    )  # fmt: skip
+    assert len(np.unique(in_sequence.stakes, axis=0)) > 1
+    assert len(np.unique(at_once.stakes, axis=0)) == 1
+    best = at_once.sets.best[at_once.sets.target :]
+    assert set(np.flatnonzero(at_once.stakes[0])) == set(best)
+
+
+@pytest.mark.parametrize("leaves_out", [True, False])
+def test_sets_that_break_the_tolerance_are_promised_with_a_chance_of_at_most_delta(leaves_out):
+    """Exactly, over all ways the coins may fall: about filled cells, which depend on them, or all cells of a set."""
+    n, delta, chances = 8, 0.8, []
+    falls, risk = np.array(list(np.ndindex(*[2] * n)), dtype=bool), np.linspace(0.05, 0.3, n)
+    for bad, rarely in product(([1, 2], [1, 4, 7], [5, 6, 7]), (0.15, 0.3)):
+        loss, pi = np.zeros(n), np.full(n, 0.3)
+        loss[bad], pi[bad] = 1.0, rarely
+        cells = Population.of(risk, 1 / pi, np.ones(n), 1.0, np.ones(n, dtype=bool), float(n))
+        plan = SelectionPlan(0.3, delta, 0.0, n, n, cells, SQUARED, leaves_out_calibration=leaves_out)
+        wrong = 0.0
+        for held_out in falls:
+            ones = np.ones(np.count_nonzero(held_out))
+            seen = Calibration(risk[held_out], ones, loss[held_out], ones, 1 / pi[held_out])
+            rejected = tested_sets.TestedSets.of(plan, seen).rejected(plan, 1.0)
+            if any(broken(plan, j, risk, loss, pi, held_out, leaves_out) for j in rejected):
+                wrong += np.prod(np.where(held_out, pi, 1 - pi))
+        chances.append(wrong)
+    assert max(chances) <= delta
+    assert max(chances) > delta / 2
+
+
+def broken(plan, j, risk, loss, pi, held_out, leaves_out):
+    """Whether the mean loss of the cells that set number j promises about exceeds the tolerance."""
+    inside = (risk <= plan.sets.thresholds[j]) & ((1 - plan.tolerance) / pi <= plan.sets.most_exposure)
+    about = inside & ~held_out if leaves_out else inside
+    return about.any() and loss[about].mean() > plan.tolerance
 
 
 def test_what_is_said_to_be_survived_is_promised_when_asked_for():

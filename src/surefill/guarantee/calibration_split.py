@@ -22,6 +22,16 @@ that make them count half."""
 MOST_CALIBRATION = 500_000
 """Most cells set aside: the sampling error of a mean over them is 0.2%, far below the precision of any tolerance."""
 
+CELLS_PER_BOUND = 40
+"""Calibration cells for each (L / tolerance) log(1 / delta), without which no method promises anything: ten times that
+where the mean loss leaves a quarter of the tolerance and sets hold half of the cells, and four for unequal weights."""
+
+LARGEST_SHARE = 1 / 3
+"""Largest share set aside for a large L / tolerance."""
+
+LEAST_TRAINING = 20
+"""Training cells for each row and column that are left all the same: twice the factors that models begin with."""
+
 ENOUGH_CHANCES = 1_000_000
 """Cells from whose propensities the rate of holding out is chosen: the share is then met to a thousandth."""
 
@@ -36,6 +46,24 @@ def calibration_share(n_cells: int) -> float:
     """
     least = min(LEAST_CALIBRATION, MOST_CALIBRATION / n_cells)
     return max(least, min(CALIBRATION, ENOUGH_CALIBRATION / n_cells))
+
+
+def larger_share(cells: Observations, loss_over_tolerance: float, delta: float) -> float:
+    """The share of the cells set aside where losses may be far above the tolerance: 40 (L / tolerance) log(1 / delta).
+
+    At most a third, and so that twenty training cells are left for each row and column; never less than
+    :func:`calibration_share`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> seen = Observations(*np.divmod(np.arange(5000), 100), np.zeros(5000))
+    >>> [round(larger_share(seen, ratio, 0.1), 2) for ratio in (2, 15, 100)]
+    [0.2, 0.28, 0.33]
+    """
+    wanted = CELLS_PER_BOUND * loss_over_tolerance * float(np.log(1 / delta)) / len(cells)
+    spare = 1 - LEAST_TRAINING * sum(cells.shape) / len(cells)
+    return max(calibration_share(len(cells)), min(wanted, spare, LARGEST_SHARE))
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,16 +111,18 @@ class CalibrationSplit:
         random_state: int,
         asked: NDArray[np.bool_] | None = None,
         shape: tuple[int, int] | None = None,
+        bound: tuple[float, float] | None = None,
     ) -> Self:
         """Split at random; ``propensity`` is what the user gave, if anything, ``asked`` tells which cells were asked.
 
         Whatever was asked since a first fit, the calibration cells are those of that fit; ``shape`` is what the table
-        had then, where it has grown since.
+        had then, where it has grown since. ``bound`` is (L / tolerance, delta) where these are known beforehand.
         """
         asked = np.zeros(len(observations), dtype=bool) if asked is None else asked
         drawn = observations.select(~asked) if asked.any() else observations
         drawn = drawn.in_shape(observations.shape if shape is None else shape)
-        calibration, weights = _held_out(drawn, aim, propensity, random_state)
+        share = calibration_share(len(drawn)) if bound is None or aim == "observed" else larger_share(drawn, *bound)
+        calibration, weights = _held_out(drawn, aim, propensity, random_state, share)
         training = np.ones(len(observations), dtype=bool)
         training[observations.find(calibration.rows, calibration.cols)] = False
         train, asked = observations.select(training), asked[training]
@@ -104,10 +134,9 @@ class CalibrationSplit:
 
 
 def _held_out(
-    observations: Observations, aim: Aim, propensity: Any, random_state: int
+    observations: Observations, aim: Aim, propensity: Any, random_state: int, share: float
 ) -> tuple[Observations, TargetWeights]:
-    """Calibration cells and their weights."""
-    share = calibration_share(len(observations))
+    """A share of the cells as calibration cells, and their weights."""
     if aim == "observed":
         choose_propensity(propensity, aim, observations, share, random_state)
         return split_entries(observations, share, random_state)[1], TargetWeights(aim, shape=observations.shape)

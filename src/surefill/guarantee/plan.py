@@ -22,7 +22,8 @@ MOST_THRESHOLDS = 200
 """Thresholds on the risk that are tested: sets half a percent apart, finer than the promise can tell."""
 
 STARTS = ((0.5, 0.1), (1.0, 0.9))
-"""Where testing starts, as shares of the set that is likeliest to be promised, and the share of delta of each start."""
+"""Where testing in a sequence starts, as shares of the set that is likeliest to be promised, and the share of delta of
+each start."""
 
 LEFT_OUT = (0.0, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.85)
 """Shares of the supported cells, the most exposed ones, that may be left out so that bets can be larger."""
@@ -36,12 +37,11 @@ TINY = 1e-300
 
 STAKES = (0.1, 0.8, 0.1)
 """Shares of the capital on twice a set's best bet, on it, and on half of it: on a single set that costs log(1 / 0.8)
-where the best is the best, and log(10) where its size was misjudged by a factor of two. Sets that share one mixture
-have the largest share of each bet on any of them, divided by their sum."""
+where the best is the best, and log(10) where its size was misjudged by a factor of two."""
 
-LEAST_EVIDENCE = -float(np.log(max(share for _, share in STARTS) * max(STAKES)))
-"""Log capital below which no set is promised, however close delta is to 1: the largest share of delta that one start
-has, and the largest stake, have to be won back. Bets are made for no less."""
+STAKED = -float(np.log(max(STAKES)))
+"""Log capital that has to be won besides log(1 / delta): the best bet has a part of the capital only, about as much
+where sets are tested at once."""
 
 CAUTION = 1.1
 """A plan expects a tenth more loss than the risks say: these are learnt from cells like the observed ones, and rarer
@@ -150,10 +150,14 @@ class Sets(NamedTuple):
         return int(np.argmax(self.success))
 
     @property
-    def expected_size(self) -> float:
-        """Cells of the largest set that is expected to be promised, times the chance that the start is."""
-        promised = np.flatnonzero(self.success >= 0)
-        return float(self.sizes[promised[-1]] * ndtr(self.success[self.start])) if promised.size else 0.0
+    def expected_sizes(self) -> Array:
+        """Cells of each set, times the chance that it is promised."""
+        return np.asarray(self.sizes * ndtr(self.success))
+
+    @property
+    def target(self) -> int:
+        """The set by which most cells are expected to be kept."""
+        return int(np.argmax(self.expected_sizes))
 
 
 @storable
@@ -167,8 +171,7 @@ class SelectionPlan:
 
         E log K(b) = sum_x b E g_x - b^2 w_x E g_x^2 / 2,       Var log K(b) = sum_x b^2 w_x E g_x^2 = b^2 V.
 
-    The bet on a set is the one by which the least mean gain reaches log(1 / delta), b = sqrt(2 log(1 / delta) / V);
-    where delta is near 1 that is the log capital which the shares of delta and the stakes cost, about 0.33.
+    The bet on a set is the one by which the least mean gain reaches e = log(1 / delta) + log(1 / 0.8): sqrt(2 e / V).
 
     Attributes
     ----------
@@ -207,6 +210,14 @@ class SelectionPlan:
         return replace(self, tolerance=tolerance)
 
     @property
+    def by_coins(self) -> bool:
+        """Whether each cell is held out by a coin of its own of known chance, so that all sets are tested at once.
+
+        Else, where the promise is about cells drawn like the observed ones, they are tested in a sequence.
+        """
+        return self.population.n_missing is not None
+
+    @property
     def largest_loss(self) -> float:
         """The largest loss of any cell."""
         return float(self.population.largest_loss.max(initial=0.0))
@@ -220,7 +231,7 @@ class SelectionPlan:
             return Sets(np.inf, nothing, nothing.astype(np.int64), nothing, nothing.astype(np.int64), nothing)
         limits = np.unique(np.quantile(exposed, 1 - np.array(LEFT_OUT), method="higher"))
         choices = [self._sets(exposed, float(limit)) for limit in limits[::-1]]
-        return max(choices, key=lambda sets: (sets.expected_size, sets.success[sets.start]))
+        return max(choices, key=lambda sets: (sets.expected_sizes.max(), sets.success[sets.start]))
 
     def _sets(self, exposed: Array, most_exposure: float) -> Sets:
         cells, inside = self.population, exposed <= most_exposure
@@ -233,7 +244,7 @@ class SelectionPlan:
         variance = cells.count * np.cumsum(weight * square)[sizes - 1]
         largest = LARGEST_BET / max(self.sensitivity * most_exposure, LARGEST_BET * self.tolerance / LARGEST_GAIN)
         bets = np.asarray(largest * 0.5 ** np.arange(N_BETS), dtype=np.float64)
-        evidence = max(np.log(1 / self.delta), LEAST_EVIDENCE)
+        evidence = np.log(1 / self.delta) + STAKED
         wanted = np.sqrt(2 * evidence / np.maximum(variance, TINY))
         best = np.clip(np.log2(largest / wanted).round(), 0, N_BETS - 1).astype(np.int64)
         growth = mean * bets[best] - variance * bets[best] ** 2 / 2
@@ -250,7 +261,7 @@ class SelectionPlan:
 
     @cached_property
     def levels(self) -> Array:
-        """delta, divided among the sets where testing starts.
+        """delta, divided among the sets where testing in a sequence starts.
 
         The start is the set likeliest to be promised if losses are as the risks say; risks may be too low, so that
         smaller sets get a part of delta.
@@ -266,17 +277,18 @@ class SelectionPlan:
 
     @cached_property
     def stakes(self) -> Array:
-        """Sets x bets: the shares of the capital that go on a set's best bet, on twice and on half of it.
+        """Sets x bets: the shares of the capital that go on each bet.
 
-        Which sets break the tolerance on the cells that are filled depends on which cells were held out. The first
-        that does stops a sequence of capitals which is a supermartingale for each bet, so that there one mixture of
-        bets serves all sets: each bet has a part in proportion to the largest it has on any.
+        Of sets tested in a sequence, a set's best bet and twice and half of it. Sets that are tested at once share one
+        mixture, since its capitals are then a supermartingale along the sets: the best bets of the target and of all
+        larger sets, each for the cells that these are expected to keep.
         """
         sets = self.sets
-        places = np.clip(sets.best[:, None] + np.array([-1, 0, 1]), 0, len(sets.bets) - 1)
         stakes = np.zeros((len(sets.best), len(sets.bets)))
-        np.add.at(stakes, (np.arange(len(sets.best))[:, None], places), np.array(STAKES))
-        if self.leaves_out_calibration and len(stakes) > 0:
-            shared = stakes[np.argmax(self.levels > 0) :].max(axis=0)
-            stakes[:] = shared / shared.sum()
+        if self.by_coins and len(stakes) > 0:
+            large = slice(sets.target, None)
+            stakes[:] = np.bincount(sets.best[large], sets.expected_sizes[large] + TINY, len(sets.bets))
+            return stakes / stakes.sum(axis=1, keepdims=True)
+        places = np.clip(sets.best[:, None] + np.array([-1, 0, 1]), 0, len(sets.bets) - 1)
+        np.add.at(stakes, (np.arange(len(stakes))[:, None], places), np.array(STAKES))
         return stakes

@@ -94,7 +94,13 @@ class TestedSets:
 
 
 def rejected_sets(plan: SelectionPlan, log_capitals: Array) -> NDArray[np.int64]:
-    """The sets that are shown to keep the tolerance by what each bet won on each, mixed as the plan stakes them."""
+    """The sets that are shown to keep the tolerance by what each bet won on each, mixed as the plan stakes them.
+
+    By Ville's inequality all sets whose capital reaches 1 / delta, where cells are held out by coins; else in the
+    plan's sequence, at its levels.
+    """
     with np.errstate(divide="ignore"):
         mixed = np.logaddexp.reduce(log_capitals + np.log(plan.stakes), axis=1)
+    if plan.by_coins:
+        return np.flatnonzero(mixed >= -np.log(plan.delta))
     return np.flatnonzero(fallback_rejections(mixed, plan.levels))
