@@ -222,7 +222,7 @@ def test_sets_tested_at_once_share_the_bets_of_the_large_ones_and_sets_tested_in
 def test_sets_that_break_the_tolerance_are_promised_with_a_chance_of_at_most_delta(leaves_out):
     """Exactly, over all ways the coins may fall: about filled cells, which depend on them, or all cells of a set."""
     n, delta, chances = 8, 0.8, []
-    falls, risk = np.array(list(np.ndindex(*[2] * n)), dtype=bool), np.linspace(0.05, 0.3, n)
+    falls, risk = np.array(list(np.ndindex(*[2] * n)), dtype=bool), np.linspace(0.001, 0.01, n)
     for bad, rarely in product(([1, 2], [1, 4, 7], [5, 6, 7]), (0.15, 0.3)):
         loss, pi = np.zeros(n), np.full(n, 0.3)
         loss[bad], pi[bad] = 1.0, rarely
@@ -238,6 +238,17 @@ def test_sets_that_break_the_tolerance_are_promised_with_a_chance_of_at_most_del
         chances.append(wrong)
     assert max(chances) <= delta
     assert max(chances) > delta / 2
+
+
+def test_nothing_is_promised_where_a_promise_is_less_likely_than_delta():
+    """A capital that is large by luck alone: risks say that no set keeps the tolerance."""
+    n, lucky = 4000, Calibration(np.full(200, 0.5), np.ones(200), np.zeros(200), np.ones(200), np.full(200, 20.0))
+    for risk, hopeless in ((0.5, True), (0.2, False)):
+        at = np.full(n, risk)
+        cells = Population.of(at, np.full(n, 20.0), np.ones(n), 1.0, np.ones(n, dtype=bool), float(n))
+        plan = SelectionPlan(0.3, 0.1, 0.0, 200, n, cells, SQUARED)
+        assert plan.hopeless == hopeless
+        assert select(plan, replace(lucky, risk=np.full(200, risk)), advise=False).empty == hopeless
 
 
 def broken(plan, j, risk, loss, pi, held_out, leaves_out):

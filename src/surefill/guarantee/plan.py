@@ -259,6 +259,18 @@ class SelectionPlan:
         robust = gain * (G + 1 / G) / 2 - MEAN_SIZE * np.sqrt(square) * (G - 1 / G) / 2
         return robust, square * (G**2 + 1 / G**2) / 2
 
+    @property
+    def hopeless(self) -> bool:
+        """Whether a promise is expected with a chance below delta only, so that one, if made, may well be a false one.
+
+        Of sets tested at once. False promises have a chance of up to delta whatever was expected, and true ones none
+        to speak of.
+        """
+        sets = self.sets
+        if not self.by_coins or len(sets.success) == 0:
+            return False
+        return bool(ndtr(sets.success[sets.target]) < min(self.delta, 1 - self.delta))
+
     @cached_property
     def levels(self) -> Array:
         """delta, divided among the sets where testing in a sequence starts.
@@ -288,7 +300,7 @@ class SelectionPlan:
         if self.by_coins and len(stakes) > 0:
             large = slice(sets.target, None)
             stakes[:] = np.bincount(sets.best[large], sets.expected_sizes[large] + TINY, len(sets.bets))
-            return stakes / stakes.sum(axis=1, keepdims=True)
+            return np.asarray(stakes / stakes.sum(axis=1, keepdims=True))
         places = np.clip(sets.best[:, None] + np.array([-1, 0, 1]), 0, len(sets.bets) - 1)
         np.add.at(stakes, (np.arange(len(stakes))[:, None], places), np.array(STAKES))
         return stakes

@@ -96,9 +96,11 @@ class TestedSets:
 def rejected_sets(plan: SelectionPlan, log_capitals: Array) -> NDArray[np.int64]:
     """The sets that are shown to keep the tolerance by what each bet won on each, mixed as the plan stakes them.
 
-    By Ville's inequality all sets whose capital reaches 1 / delta, where cells are held out by coins; else in the
-    plan's sequence, at its levels.
+    By Ville's inequality all sets whose capital reaches 1 / delta, where cells are held out by coins and there is a
+    chance of a true promise; else in the plan's sequence, at its levels.
     """
+    if plan.hopeless:
+        return np.empty(0, dtype=np.int64)
     with np.errstate(divide="ignore"):
         mixed = np.logaddexp.reduce(log_capitals + np.log(plan.stakes), axis=1)
     if plan.by_coins:
