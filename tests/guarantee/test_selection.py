@@ -240,15 +240,16 @@ def test_sets_that_break_the_tolerance_are_promised_with_a_chance_of_at_most_del
     assert max(chances) > delta / 2
 
 
-def test_nothing_is_promised_where_a_promise_is_less_likely_than_delta():
-    """A capital that is large by luck alone: risks say that no set keeps the tolerance."""
-    n, lucky = 4000, Calibration(np.full(200, 0.5), np.ones(200), np.zeros(200), np.ones(200), np.full(200, 20.0))
-    for risk, hopeless in ((0.5, True), (0.2, False)):
-        at = np.full(n, risk)
-        cells = Population.of(at, np.full(n, 20.0), np.ones(n), 1.0, np.ones(n, dtype=bool), float(n))
-        plan = SelectionPlan(0.3, 0.1, 0.0, 200, n, cells, SQUARED)
-        assert plan.hopeless == hopeless
-        assert select(plan, replace(lucky, risk=np.full(200, risk)), advise=False).empty == hopeless
+@pytest.mark.parametrize(("risk", "held_out", "lucky"), [(0.5, 200, True), (0.2, 200, False), (0.2, 20, True)])
+def test_nothing_is_promised_where_a_promise_is_less_likely_than_delta(risk, held_out, lucky):
+    """All that was held out lost nothing, but of so many cells of such risks that was not to be expected."""
+    n, of_each = 4000, np.ones(held_out)
+    cells = Population.of(np.full(n, risk), np.full(n, 20.0), np.ones(n), 1.0, np.ones(n, dtype=bool), float(n))
+    plan = SelectionPlan(0.3, 0.1, 0.0, held_out, n, cells, SQUARED)
+    calibration = Calibration(risk * of_each, of_each, 0 * of_each, of_each, 20 * of_each)
+    tested = tested_sets.TestedSets.of(plan, calibration)
+    assert tested_sets.rejected_sets(plan, tested.log_capitals(plan, 1.0)).size > 0
+    assert select(plan, calibration, advise=False).empty == lucky
 
 
 def broken(plan, j, risk, loss, pi, held_out, leaves_out):

@@ -236,7 +236,7 @@ class SelectionPlan:
     def _sets(self, exposed: Array, most_exposure: float) -> Sets:
         cells, inside = self.population, exposed <= most_exposure
         risk, weight = cells.risk[inside], cells.weight[inside]
-        gain, square = self._expected_gain(risk)
+        gain, square = self.expected_gain(risk)
         last = np.linspace(0, len(risk) - 1, MOST_THRESHOLDS + 1).round().astype(int)[1:]
         thresholds = np.unique(risk[last])
         sizes = np.searchsorted(risk, thresholds, side="right")
@@ -251,25 +251,13 @@ class SelectionPlan:
         success = (growth - evidence) / np.maximum(bets[best] * np.sqrt(variance), TINY)
         return Sets(most_exposure, thresholds, sizes, bets, best, success)
 
-    def _expected_gain(self, risk: Array) -> tuple[Array, Array]:
+    def expected_gain(self, risk: Array) -> tuple[Array, Array]:
         """E g and E g^2 with g = tolerance - l, gains and losses counted as ``sensitivity`` asks."""
         expected, G = CAUTION * risk, self.sensitivity
         gain = self.tolerance - expected
         square = self.loss.variance(expected) + gain**2
         robust = gain * (G + 1 / G) / 2 - MEAN_SIZE * np.sqrt(square) * (G - 1 / G) / 2
         return robust, square * (G**2 + 1 / G**2) / 2
-
-    @property
-    def hopeless(self) -> bool:
-        """Whether a promise is expected with a chance below delta only, so that one, if made, may well be a false one.
-
-        Of sets tested at once. False promises have a chance of up to delta whatever was expected, and true ones none
-        to speak of.
-        """
-        sets = self.sets
-        if not self.by_coins or len(sets.success) == 0:
-            return False
-        return bool(ndtr(sets.success[sets.target]) < min(self.delta, 1 - self.delta))
 
     @cached_property
     def levels(self) -> Array:

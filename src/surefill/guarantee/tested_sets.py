@@ -7,10 +7,11 @@ from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtr
 
 from surefill.arrays import Array
 from surefill.guarantee.betting import fallback_rejections, robust_gains, running_log_capital
-from surefill.guarantee.plan import SelectionPlan, exposure, up_to_rounding, within
+from surefill.guarantee.plan import TINY, SelectionPlan, exposure, up_to_rounding, within
 from surefill.registry import storable
 
 
@@ -55,6 +56,7 @@ class Calibration:
 class TestedSets:
     """The calibration cells that a plan's sets may hold, in order of risk, and how many of them each set holds."""
 
+    risk: Array
     loss: Array
     weight: Array
     sizes: NDArray[np.int64]
@@ -66,7 +68,7 @@ class TestedSets:
         inside = within(0.0, calibration.confidence, 0.0, plan.floor, exposed, plan.sets.most_exposure)
         order = np.flatnonzero(inside)[np.argsort(calibration.risk[inside], kind="stable")]
         sizes = np.searchsorted(calibration.risk[order], up_to_rounding(plan.sets.thresholds), side="right")
-        return cls(calibration.loss[order], calibration.weight[order], sizes)
+        return cls(calibration.risk[order], calibration.loss[order], calibration.weight[order], sizes)
 
     def log_capitals(self, plan: SelectionPlan, sensitivity: float) -> Array:
         """Sets x bets: the log of the capital won by each bet on the entries that each set of the plan holds.
@@ -82,9 +84,25 @@ class TestedSets:
 
     def rejected(self, plan: SelectionPlan, sensitivity: float) -> NDArray[np.int64]:
         """The sets of the plan that are shown to keep the tolerance."""
-        if len(self.loss) == 0 or len(plan.sets.bets) == 0:
+        if len(self.loss) == 0 or len(plan.sets.bets) == 0 or self._only_by_luck(plan):
             return np.empty(0, dtype=np.int64)
         return rejected_sets(plan, self.log_capitals(plan, sensitivity))
+
+    def _only_by_luck(self, plan: SelectionPlan) -> bool:
+        """Whether these cells, if they lost what the risks say, would let the target be promised hardly ever.
+
+        With a chance below delta: a false promise has up to that chance, whatever is expected, so that one, if made,
+        could well be false. Of sets tested at once; what was lost is not looked at.
+        """
+        if not plan.by_coins:
+            return False
+        target = plan.sets.target
+        held_out, bet = slice(int(self.sizes[target])), plan.sets.bets[plan.sets.best[target]]
+        gain, square = plan.expected_gain(self.risk[held_out])
+        won = bet * (self.weight[held_out] - plan.leaves_out_calibration) @ gain
+        variance = float(bet**2 * (self.weight[held_out] ** 2 @ square))
+        chance = ndtr((won - variance / 2 + np.log(plan.delta)) / np.sqrt(max(variance, TINY)))
+        return bool(chance < min(plan.delta, 1 - plan.delta))
 
     def mean_losses(self, first: int = 0) -> Array:
         """Weighted mean loss of each set from number ``first`` on that holds an entry; of the last where none does."""
@@ -96,11 +114,9 @@ class TestedSets:
 def rejected_sets(plan: SelectionPlan, log_capitals: Array) -> NDArray[np.int64]:
     """The sets that are shown to keep the tolerance by what each bet won on each, mixed as the plan stakes them.
 
-    By Ville's inequality all sets whose capital reaches 1 / delta, where cells are held out by coins and there is a
-    chance of a true promise; else in the plan's sequence, at its levels.
+    By Ville's inequality all sets whose capital reaches 1 / delta, where cells are held out by coins; else in the
+    plan's sequence, at its levels.
     """
-    if plan.hopeless:
-        return np.empty(0, dtype=np.int64)
     with np.errstate(divide="ignore"):
         mixed = np.logaddexp.reduce(log_capitals + np.log(plan.stakes), axis=1)
     if plan.by_coins:
