@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from surefill.confidence import ConfidenceAlgorithm, CoverageGame, CoverageProgram, PosteriorVariance
 from surefill.data import COMPACT_CELLS, Observations
 from surefill.parallel import MIN_RANGE_ENTRIES, n_workers
-from surefill.risk.cross_fitting import ENOUGH_RESIDUALS, LEAST_SHARE, MANY_CELLS, MOST_IN_BLOCKS, N_FOLDS
+from surefill.risk.cross_fitting import ENOUGH_RESIDUALS, LEAST_SHARE, MANY_CELLS, MOST_IN_BLOCKS, folds_for
 from surefill.waiting import Part
 
 COMPLETION_STEPS = 20
@@ -58,7 +58,7 @@ def parts_of_fit(
     if learns_risk:
         residuals = max(LEAST_SHARE * train, ENOUGH_RESIDUALS) if thinned else train
         parts += [
-            *([] if thinned else [_folds(train, N_FOLDS - trial)]),
+            *([] if thinned else [_folds(train, folds_for(int(train)) - trial)]),
             Part("risk", 0.01 + RISK_PER_CELL * min(residuals, train)),
             _completion("hidden blocks", TRAINING * min(train, MOST_IN_BLOCKS) / 2),
         ]

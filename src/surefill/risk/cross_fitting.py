@@ -129,6 +129,19 @@ class Evidence:
         return np.asarray(log_variance + self.shift if self.shift else log_variance)
 
 
+def folds_for(n_cells: int) -> int:
+    """Into how many folds so many cells are split, unless they are thinned.
+
+    >>> folds_for(10_000), folds_for(80_000), folds_for(200_000), folds_for(10**6)
+    (5, 20, 8, 5)
+    """
+    return int(np.clip(FOLDED_CELLS // n_cells, N_FOLDS, MOST_FOLDS)) if _in_detail(n_cells) else N_FOLDS
+
+
+def _in_detail(n_cells: int) -> bool:
+    return DETAILED_CELLS <= n_cells < COMPACT_CELLS
+
+
 class CrossFit:
     """Completions of the observations, each fitted without one of ``n_folds`` random folds of the cells.
 
@@ -161,9 +174,8 @@ class CrossFit:
         self.observations, self.loss = observations, loss
         n_cells = len(observations)
         self.thinned = n_cells > MANY_CELLS
-        self.detailed = DETAILED_CELLS <= n_cells < COMPACT_CELLS
-        most = int(np.clip(FOLDED_CELLS // n_cells, N_FOLDS, MOST_FOLDS)) if self.detailed else N_FOLDS
-        n_folds = most if n_folds is None else n_folds
+        self.detailed = _in_detail(n_cells)
+        n_folds = folds_for(n_cells) if n_folds is None else n_folds
         self.n_folds = 1 if self.thinned else min(n_folds, n_cells)
         self._seed = random_state
         if self.thinned:  # 0 inside the one fold, 1 outside
