@@ -181,3 +181,11 @@ def test_several_curves_are_optimal_together_and_only_the_first_has_a_level_of_i
     # The sum of the further curve's heights is all that its penalty sees of its level.
     assert abs(state.coefficients[7:].sum()) < 0.1
     assert np.all(np.diff(state.coefficients[7:]) > 0)
+
+
+def test_a_group_whose_predictions_do_not_differ_has_no_slope():
+    """Of one prediction for each row, as where columns are hidden, the covariance is rounding alone."""
+    rng = np.random.default_rng(0)
+    group, of_group = rng.integers(0, 30, 900), rng.normal(3.0, 0.7, 30)
+    factors, _ = side_of(group, predicted=of_group[group]).shrunk(rng.chisquare(1, 900))
+    np.testing.assert_array_equal(factors.slopes, 0.0)
