@@ -24,7 +24,7 @@ from surefill.distributed import learning
 from surefill.distributed.answer_block import CALIBRATION, TRAIN, EstimateColumns, Settled
 from surefill.distributed.game_block import GAME
 from surefill.distributed.playing import play_game
-from surefill.distributed.promising import Asked, Promise, make_promise
+from surefill.distributed.promising import Asked, CalibratedSelection, make_promise
 from surefill.distributed.risk_block import FOLD, NOISE, REST, FitColumns
 from surefill.distributed.seen_values import SeenValues
 from surefill.distributed.split_block import SPLIT
@@ -53,7 +53,7 @@ class SettledJob:
     columns: EstimateColumns
     certificate: Certificate
     loss: ClippedLoss
-    promise: Promise
+    promise: CalibratedSelection
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from surefill.spaces.confidence_matrix import some_cells
 
 
 @dataclass(frozen=True, eq=False)
-class Promise:
+class CalibratedSelection:
     """The kept set, what is promised of it, and the scores of intervals."""
 
     plan: SelectionPlan
@@ -55,7 +55,7 @@ def make_promise(
     shape: tuple[int, int],
     n_cells: int,
     n_training: int,
-) -> Promise:
+) -> CalibratedSelection:
     """Settle the plan without the calibration cells, then look at these, once."""
     weights = columns.target.weights(_NO_ROWS, shape)
     population = _population(blocks, columns, loss, asked, shape, n_cells - n_training, n_training)
@@ -76,7 +76,7 @@ def make_promise(
     selection = select(plan, calibration)
     guarantee = state_guarantee(plan, selection, calibration, weights, loss, shape=shape)
     scores = ConformalScores.of(error, loss.loss.error_scale(calibration.risk), calibration.weight)
-    return Promise(plan, calibration, selection, guarantee, scores)
+    return CalibratedSelection(plan, calibration, selection, guarantee, scores)
 
 
 _NO_ROWS = {"row_logit": np.zeros(0), "row_pattern": np.zeros((0, 7)), "row_factor": np.zeros(0)}

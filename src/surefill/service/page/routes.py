@@ -30,6 +30,8 @@ router.include_router(actions.router)
 READ = Depends(page_requires("read"))
 READ_DOCUMENT = Depends(page_requires("read", document=True))
 SUGGESTED = 10
+"""Cells to ask next that are shown: as many as a person may want to ask for at one sitting."""
+
 MATCHES = 12
 """Rows shown as somebody types: one screen of a phone."""
 
