@@ -218,6 +218,16 @@ def test_sets_tested_at_once_share_the_bets_of_the_large_ones_and_sets_tested_in
     assert set(np.flatnonzero(at_once.stakes[0])) == set(best)
 
 
+@pytest.mark.parametrize("delta", [0.01, 0.1, 0.5])
+def test_sets_tested_at_once_need_a_capital_of_one_over_delta(delta):
+    risk, size = np.linspace(0.01, 1.0, 2000), 2000
+    cells = Population.of(risk, np.full(size, 2.0), np.ones(size), 1.0, np.ones(size, dtype=bool), float(size))
+    plan = SelectionPlan(0.6, delta, 0.0, 999, 999, cells, SQUARED)
+    won = np.full(plan.stakes.shape, np.log(1 / delta))
+    assert len(tested_sets.rejected_sets(plan, won + 1e-6)) == len(won)
+    assert len(tested_sets.rejected_sets(plan, won - 1e-6)) == 0
+
+
 @pytest.mark.parametrize("leaves_out", [True, False])
 def test_sets_that_break_the_tolerance_are_promised_with_a_chance_of_at_most_delta(leaves_out):
     """Exactly, over all ways the coins may fall: about filled cells, which depend on them, or all cells of a set."""
