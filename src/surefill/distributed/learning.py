@@ -16,7 +16,7 @@ from surefill.blocks import Blocks
 from surefill.completion import BayesianFactorModel
 from surefill.completion.bayes.bayesian_model import FIRST_RANK, GROWTH_SWEEPS, SAMPLED_CELLS
 from surefill.completion.bayes.blocked_solver import BlockedSolver, BlockedState, Runs
-from surefill.completion.bayes.variational import FactorPosterior
+from surefill.completion.bayes.factor_posterior import FactorPosterior
 from surefill.data import Observations, UnitMap
 from surefill.distributed.parts_block import Part
 from surefill.distributed.risk_block import REST, FitColumns, RiskColumns

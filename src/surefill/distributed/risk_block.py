@@ -9,8 +9,8 @@ import numpy as np
 
 from surefill.arrays import Array, Indices
 from surefill.completion.bayes.bayesian_completion import BayesianFactorCompletion, PosteriorCovariances
+from surefill.completion.bayes.factor_posterior import FactorPosterior
 from surefill.completion.bayes.row_block import BlockTable
-from surefill.completion.bayes.variational import FactorPosterior
 from surefill.data import UnitMap
 from surefill.distributed.merging import Least
 from surefill.distributed.parts_block import Part, PartsBlock

@@ -13,7 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from surefill.arrays import Array, IntArray, is_grid, row_blocks
 from surefill.completion.bayes.dated import DatedFactors
-from surefill.completion.bayes.variational import FactorPosterior, VariationalRegression
+from surefill.completion.bayes.factor_posterior import FactorPosterior
+from surefill.completion.bayes.variational import VariationalRegression
 from surefill.completion.factored_completion import FactoredCompletion
 from surefill.completion.grouped_regression import as_features, merged, reindexed
 from surefill.data import Observations, UnitMap

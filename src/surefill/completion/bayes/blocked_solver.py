@@ -25,17 +25,14 @@ from numpy.typing import NDArray
 from surefill.arrays import Array, Floats, IntArray
 from surefill.blocks import Blocks
 from surefill.completion.bayes.bayesian_completion import BayesianFactorCompletion
+from surefill.completion.bayes.factor_posterior import IMPLICIT_PENALTY, FactorPosterior, log_variances, squared
 from surefill.completion.bayes.noise_precision import NoisePrecision, best_strength, bound_with_prior
 from surefill.completion.bayes.row_block import WHOLE
 from surefill.completion.bayes.variational import (
-    IMPLICIT_PENALTY,
     LEAST_NOISE,
-    FactorPosterior,
     VariationalRegression,
     best_length,
     column_sums,
-    log_variances,
-    squared,
     with_zeros,
 )
 from surefill.completion.bayes.variational_solver import START_NOISE, bound_on_evidence, with_noise_of_columns
@@ -246,8 +243,8 @@ class BlockedSolver:
         columns = table.columns
         rank = min(self.rank, table.n_rows, len(columns.groups))
         streams = table.streams(rng, rank)
-        rows = FactorPosterior.start(_no_rows(columns.dtype), rank, len(columns.groups), rng)
-        cols = FactorPosterior.start(columns, rank, 0, rng)
+        rows = _no_rows(columns.dtype).start(rank, len(columns.groups), rng)
+        cols = columns.start(rank, 0, rng)
         self.blocks.each("start", self.path, table.name, rows.intercept, own=streams)
         noise = self.start_noise * self._variance() + LEAST_NOISE[columns.dtype]
         return self._first_sweep(self.path, rows, cols, noise)

@@ -24,7 +24,8 @@ import numpy as np
 
 from surefill.arrays import Array, IntArray
 from surefill.completion.bayes.drift import Drift, DriftUpdate, Sittings, updated_drift
-from surefill.completion.bayes.variational import NEW_GROUP_STEPS, FactorPosterior, VariationalRegression
+from surefill.completion.bayes.factor_posterior import FactorPosterior
+from surefill.completion.bayes.variational import NEW_GROUP_STEPS, VariationalRegression
 from surefill.data import Observations, UnitMap
 from surefill.data.groups import locate
 from surefill.errors import InputError

@@ -15,19 +15,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefill.arrays import Array, Floats, IntArray, read_only
-from surefill.completion.bayes.noise_precision import NoisePrecision
-from surefill.completion.bayes.variational import (
+from surefill.completion.bayes.factor_posterior import (
     IMPLICIT_PENALTY,
     PRIOR_VARIANCE,
     START_PRECISION,
     START_SPREAD,
     FactorPosterior,
-    VariationalRegression,
-    column_sums,
     log_variances,
     squared,
-    with_zeros,
 )
+from surefill.completion.bayes.noise_precision import NoisePrecision
+from surefill.completion.bayes.variational import VariationalRegression, column_sums, with_zeros
 from surefill.completion.grouped_regression import reindexed
 from surefill.data import Groups, Observations, UnitMap
 from surefill.data.groups import locate
@@ -252,7 +250,7 @@ class RowBlock:
     # How a fit begins
 
     def start(self, name: str, table: str, intercept: Array, generator: dict[str, Any]) -> None:
-        """Small random factors, the block's part of one stream, as :meth:`FactorPosterior.start` has them."""
+        """Small random factors, the block's part of one stream, as :meth:`VariationalRegression.start` has them."""
         rows, width = self._tables[table].rows, len(intercept)
         mean: Floats = np.zeros((len(rows.groups) + 1, width), rows.dtype)
         mean[:-1, 1:] = generator_at(generator).normal(0, START_SPREAD, (len(rows.groups), width - 1))

@@ -9,13 +9,9 @@ import numpy as np
 
 from surefill.arrays import Array, Floats
 from surefill.completion.bayes.bayesian_completion import BayesianFactorCompletion
+from surefill.completion.bayes.factor_posterior import FactorPosterior
 from surefill.completion.bayes.noise_precision import NoisePrecision
-from surefill.completion.bayes.variational import (
-    LEAST_NOISE,
-    FactorPosterior,
-    PosteriorUpdate,
-    VariationalRegression,
-)
+from surefill.completion.bayes.variational import LEAST_NOISE, PosteriorUpdate, VariationalRegression
 from surefill.data import Features, Observations
 from surefill.data.features import FeatureScale
 from surefill.data.groups import compact_positions
@@ -91,7 +87,7 @@ class VariationalSolver:
             return self.start
         m, n, rng = len(self.rows.groups), len(self.cols.groups), np.random.default_rng(self.random_state)
         rank = min(self.rank, m, n)
-        rows, cols = FactorPosterior.start(self.rows, rank, n, rng), FactorPosterior.start(self.cols, rank, m, rng)
+        rows, cols = self.rows.start(rank, n, rng), self.cols.start(rank, m, rng)
         variance = float(self.observations.unit.squared_error_to_unit(self.observations.variance))
         return self._first_sweep(rows, cols, self.start_noise * variance + LEAST_NOISE[self.rows.dtype])
 
