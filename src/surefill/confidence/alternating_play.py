@@ -18,7 +18,7 @@ import numpy as np
 
 from surefill.arrays import Array, Floats, Indices, IntArray, read_only
 from surefill.data import Groups
-from surefill.data.repeats import sorted_cell_order
+from surefill.data.repeats import others_by_line
 from surefill.kernels.best_response import best_responses, best_responses_to_grams, random_start
 from surefill.kernels.counter_random import random_below, stream_key
 from surefill.loop import ProgressCallback, Status, run
@@ -44,6 +44,9 @@ BLOCK = 64
 CAP = 64
 """Observations of a row that are looked at in one sweep; of busier rows, so many drawn at random stand for all."""
 
+LINES_AT_ONCE = 1 << 14
+"""Lines whose snapshots are laid side by side at a time: at most 8 MB of them."""
+
 
 @dataclass(frozen=True, eq=False)
 class Lines:
@@ -59,8 +62,7 @@ class Lines:
         groups, counts = Groups.of(lines), np.zeros(n, dtype=np.int64)
         counts[groups.ids] = groups.sizes
         # sorted within lines too, so that the order of the observations makes no difference
-        order = sorted_cell_order(groups, lines, others)
-        in_order = (others[order] if len(order) else others).astype(np.int32, copy=False)
+        in_order = others_by_line(groups, lines, others).astype(np.int32, copy=False)
         weight = THETA * max(len(groups), 1) / max(len(lines), 1)
         return cls(np.concatenate([[0], np.cumsum(counts)]), read_only(in_order), weight)
 
@@ -171,15 +173,18 @@ def side_by_side(slots: Floats) -> Floats:
 def responses(lines: Lines, factors: Floats, slots: Floats, across: Across, offset: int = 0) -> Floats:
     """The best responses of all lines to what they see across; the first is the line ``offset`` of its table."""
     new = np.empty_like(factors)
-    flat = side_by_side(slots)
     # groups of equal cost: a line's work is at most that of CAP observations and a block
     even = np.arange(len(factors) + 1) * (BLOCK + CAP)
 
     def work(first: int, last: int) -> None:
-        best_responses(
-            first, last, factors, flat, lines.starts, lines.others, across.factors, across.block, across.block_slots,
-            across.mean, np.float32(ALPHA), lines.weight, PROX, K, CAP, across.key, offset, new,
-        )  # fmt: skip
+        for begin in range(first, last, LINES_AT_ONCE):
+            here = slice(begin, min(begin + LINES_AT_ONCE, last))
+            flat, starts = side_by_side(slots[here]), lines.starts[begin : here.stop + 1]
+            best_responses(
+                0, len(flat), factors[here], flat, starts, lines.others, across.factors, across.block,
+                across.block_slots, across.mean, np.float32(ALPHA), lines.weight, PROX, K, CAP, across.key,
+                offset + begin, new[here],
+            )  # fmt: skip
 
     over_ranges(work, even)
     return new

@@ -22,12 +22,12 @@ from surefill.confidence.alternating_play import (
 )
 from surefill.confidence.null_support import LEAST_CELLS, NULL_CELLS, Floors, Null, NullCells, average_products, n_draws
 from surefill.data import Observations
-from surefill.data.groups import compact_positions, locate
+from surefill.data.groups import compact_positions, gathered, locate
 from surefill.errors import InputError, invalid_parameter, is_number, is_seed
 from surefill.kernels.components import component_labels
 from surefill.kernels.support_grid import supports_on_grid
 from surefill.loop import ProgressCallback
-from surefill.parallel import current_map
+from surefill.parallel import SerialMap, current_map
 from surefill.registry import storable
 from surefill.spaces.confidence_matrix import some_cells
 
@@ -43,6 +43,10 @@ line has observations could not be held down by them."""
 
 EXACT_CELLS, DRAWN_CELLS = 50_000_000, 1_000_000
 """Cells up to which the coverage is summed, and how many are drawn to estimate it beyond."""
+
+MANY_CELLS = 5_000_000
+"""Observations from which the null and the play go one after the other, each on all cores: both at once would hold the
+cells once more, for little gain in time."""
 
 NULL_SEED = 1000
 """Added to the seed for the null, and the number of the split: far from the seeds people give."""
@@ -99,22 +103,24 @@ class CoverageGame:
         by_row, by_col = observations.by_row, observations.by_col
         rank, shape = self._rank_for(observations), (len(by_row), len(by_col))  # only lines that were seen play
         rows, cols = _sorted_cells(observations)
-        game = AlternatingPlay.on(rows, cols, shape, rank, self.random_state)
         draws = n_draws(shape)
 
-        def play(k: int) -> Null | PlayState:
+        def play(k: int) -> Null | tuple[AlternatingPlay, PlayState]:
             if k == draws:
-                return game.play(progress)
+                game = AlternatingPlay.on(rows, cols, shape, rank, self.random_state)
+                return game, game.play(progress)
             return Null.draw(rows, cols, shape, rank, self.random_state + NULL_SEED * (k + 1), NULL_CELLS // draws)
 
-        *nulls, adversary = current_map().map(play, range(draws + 1))
+        one_by_one = len(rows) >= MANY_CELLS
+        *nulls, played = (SerialMap() if one_by_one else current_map()).map(play, range(draws + 1))
+        assert isinstance(played, tuple)
+        game, adversary = played
         counts = game.row_lines.counts, game.col_lines.counts
         null, of_new = (NullCells.joined([getattr(one, part) for one in nulls]) for part in ("of_rows", "of_new_rows"))
         if len(of_new.average) < LEAST_CELLS:  # too few rows were left out to tell; those that played stand in for them
             of_new = null
         floors = [Floors.of(cells, self.false_support, *counts) for cells in (null, of_new)]
         components = _components(rows, cols, shape)
-        assert isinstance(adversary, PlayState)
         confidence = GameConfidence(
             shape=observations.shape,
             row_ids=by_row.ids,
@@ -296,7 +302,7 @@ def _sorted_cells(observations: Observations) -> tuple[IntArray, IntArray]:
     by_row, by_col, order = observations.by_row, observations.by_col, observations.cell_order
     rows, cols = observations.rows, observations.cols
     if len(order):
-        rows, cols = rows[order], cols[order]
+        rows, cols = (rows if by_row.in_order else gathered(rows, order)), gathered(cols, order)
     return compact_positions(by_row.ids, rows), compact_positions(by_col.ids, cols)
 
 

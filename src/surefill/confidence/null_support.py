@@ -12,15 +12,18 @@ that is what a stray observation in a real table does: it ties a row to a group 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from surefill.arrays import Array, Floats, Indices, IntArray
+from surefill.arrays import Array, Floats, Indices, IntArray, read_only
 from surefill.confidence.alternating_play import SNAPSHOTS, AlternatingPlay, Lines, fold_in, side_by_side
+from surefill.data.compact import PIECE
+from surefill.data.groups import gathered, positions_where
 from surefill.errors import InputError
 from surefill.kernels.best_response import mean_products
+from surefill.kernels.counting_sort import count_keys
 from surefill.parallel import over_ranges
 from surefill.registry import storable
 
@@ -122,22 +125,24 @@ class Null:
         shown = shown_in_null(rows, cols, halves, rng)
         left_out = np.zeros(shape[0], dtype=bool)
         left_out[rng.choice(shape[0], round(LEFT_OUT * shape[0]), replace=False)] = True
-        fitted = shown & ~left_out[rows]
+        in_new_row = gathered(left_out, rows)
+        fitted, new = shown & ~in_new_row, shown & in_new_row
         game = AlternatingPlay.on(rows[fitted], cols[fitted], shape, rank, seed)
-        adversary = game.play()
+        new_rows = replace(Lines.of(rows[new], cols[new], shape[0]), weight=game.row_lines.weight)
+        del shown, in_new_row, fitted, new  # a table may have very many cells
         row_counts, col_counts = game.row_lines.counts, game.col_lines.counts
         edges = class_edges(row_counts), class_edges(col_counts)
-        new = Lines.of(rows[shown & left_out[rows]], cols[shown & left_out[rows]], shape[0])
-        new_rows = Lines(new.starts, new.others, game.row_lines.weight)
-        new_slots = fold_in(new_rows, adversary.col_slots, col_counts, seed, side=0)
-        parts = []
-        for slots, counts in ((adversary.row_slots, row_counts), (new_slots, new_rows.counts)):
+
+        def crossing(row_slots: Floats, col_slots: Floats, counts: Indices) -> NullCells:
             i, j = _crossing_cells(halves, counts, col_counts, n_cells, rng)
-            average = average_products(slots, adversary.col_slots, i, j)
-            parts.append(NullCells(average, *(_classes(c, e)[x] for c, e, x in zip(
-                (counts, col_counts), edges, (i, j), strict=True
-            ))))  # fmt: skip
-        return cls(*parts)
+            average = average_products(row_slots, col_slots, i, j)
+            return NullCells(average, _classes(counts, edges[0])[i], _classes(col_counts, edges[1])[j])
+
+        adversary = game.play()
+        of_rows, col_slots = crossing(adversary.row_slots, adversary.col_slots, row_counts), adversary.col_slots
+        del game, adversary
+        new_slots = fold_in(new_rows, col_slots, col_counts, seed, side=0)
+        return cls(of_rows, crossing(new_slots, col_slots, new_rows.counts))
 
 
 def n_draws(shape: tuple[int, int]) -> int:
@@ -149,14 +154,18 @@ def shown_in_null(
     rows: IntArray, cols: IntArray, halves: tuple[NDArray[np.bool_], ...], rng: np.random.Generator
 ) -> NDArray[np.bool_]:
     """Which observations a null keeps: those within a half, and of some lines one that crosses."""
-    within = halves[0][rows] == halves[1][cols]
-    shown, crossing = within.copy(), np.flatnonzero(~within)
-    order = rng.permutation(crossing)
+    within = gathered(halves[0], rows) == gathered(halves[1], cols)
+    shown, order = within.copy(), positions_where(~within)
+    rng.shuffle(order)
     for lines in (rows, cols):
-        own = np.bincount(lines[within], minlength=int(lines.max(initial=0)) + 1)
+        own = np.zeros(int(lines.max(initial=0)) + 2, dtype=np.int64)
+        count_keys(read_only(lines[within]), 0, own)
+        own = own[1:]
         strays = (own >= STRAY_LEAST) & (rng.random(len(own)) < STRAY_SHARE)
         first = np.full(len(own), -1)
-        first[lines[order[::-1]]] = order[::-1]  # one observation of each line, at random: the first in this order
+        for begin in reversed(range(0, len(order), PIECE)):
+            piece = order[begin : begin + PIECE][::-1]
+            first[lines[piece]] = piece  # one observation of each line, at random: the first in this order
         candidates = first[first >= 0]
         shown[candidates[strays[lines[candidates]]]] = True
     kept: NDArray[np.bool_] = shown

@@ -49,6 +49,16 @@ def joined_floats(parts: Sequence[NDArray[Any]]) -> Floats:
     return np.concatenate(parts, dtype=np.float32 if single else np.float64)
 
 
+def joined(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """Concatenate parts; a single one is not copied, unless it is a :func:`constant` one.
+
+    >>> one = np.arange(3)
+    >>> joined([one]) is one, joined([constant(1.0, 2, np.float64)]).strides
+    (True, (8,))
+    """
+    return parts[0] if len(parts) == 1 and not is_constant(parts[0]) else np.concatenate(parts)
+
+
 def shortest_floats(values: NDArray[Any]) -> Floats:
     """The numbers as float32 where that holds each exactly, else unchanged."""
     with np.errstate(over="ignore"):

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from surefill.arrays import IntArray, read_only
 from surefill.data.compact import PIECE
-from surefill.kernels.counting_sort import count_keys, gather, place_keys
+from surefill.kernels.counting_sort import count_keys, gather, place_keys, place_values
 
 LONGEST_TABLE = 4
 """Counting needs a table over the range of the indices; where that is more than this many times as long as the indices,
@@ -22,8 +22,9 @@ sorting is cheaper."""
 class Groups:
     """Entries of the g-th present row are ``order[starts[g]:starts[g + 1]]``; its id is ``ids[g]``.
 
-    Compressed sparse rows over present rows only: memory grows with the entries, never with the shape. Where entries
-    are stored row by row already, ``in_order``, the order is 0, 1, 2, ... and is built only on demand.
+    Compressed sparse rows over present rows only: memory grows with the entries, never with the shape. The order is
+    built from ``keys``, the row of each entry, only on demand, for it takes as much memory as they do; without keys it
+    is ``sorted_order``, and without either entries are stored row by row already, ``in_order``.
 
     Examples
     --------
@@ -38,6 +39,7 @@ class Groups:
     ids: IntArray
     starts: NDArray[np.int64]
     sorted_order: IntArray | None = field(repr=False)
+    keys: IntArray | None = field(default=None, repr=False)
 
     @classmethod
     def of(cls, indices: IntArray, entries: IntArray | None = None) -> Self:
@@ -54,12 +56,10 @@ class Groups:
         ends = np.cumsum(starts)
         ids: NDArray[Any] = (present + lowest).astype(indices.dtype)
         bounds = np.append(ends[present], len(indices))
-        if in_order and entries is None:
-            return cls(ids, bounds, None)
-        index_type = index_type_for(len(indices))
-        order: NDArray[Any] = np.empty(len(indices), dtype=index_type)
-        given: NDArray[Any] = np.empty(0, dtype=index_type) if entries is None else entries
-        place_keys(keys, lowest, ends, read_only(given), order)
+        if entries is None:
+            return cls(ids, bounds, None, None if in_order else keys)
+        order: NDArray[Any] = np.empty(len(indices), dtype=index_type_for(len(indices)))
+        place_keys(keys, lowest, ends, read_only(entries), order)
         return cls(ids, bounds, order)
 
     @classmethod
@@ -77,7 +77,7 @@ class Groups:
     @property
     def in_order(self) -> bool:
         """Whether entries are stored group by group already."""
-        return self.sorted_order is None
+        return self.sorted_order is None and self.keys is None
 
     @cached_property
     def order(self) -> IntArray:
@@ -85,8 +85,20 @@ class Groups:
         n_entries = int(self.starts[-1])
         if self.sorted_order is not None:
             return self.sorted_order
-        in_order: NDArray[Any] = np.arange(n_entries, dtype=index_type_for(n_entries))
-        return in_order
+        index_type = index_type_for(n_entries)
+        if self.keys is None:
+            in_order: NDArray[Any] = np.arange(n_entries, dtype=index_type)
+            return in_order
+        order: NDArray[Any] = np.empty(n_entries, dtype=index_type)
+        place_keys(self.keys, int(self.ids[0]), self._places(), read_only(np.empty(0, dtype=index_type)), order)
+        return order
+
+    def _places(self) -> NDArray[np.int64]:
+        """Where entries of each key from the first id to the last begin."""
+        first = int(self.ids[0])
+        places = np.zeros(int(self.ids[-1]) - first + 1, dtype=np.int64)
+        places[self.ids - first] = self.starts[:-1]
+        return places
 
     @property
     def sizes(self) -> NDArray[np.int64]:
@@ -94,18 +106,49 @@ class Groups:
         return np.diff(self.starts)
 
     def take(self, values: NDArray[Any]) -> NDArray[Any]:
-        """``values[order]``; ``values`` themselves where the entries are in order or all values are one constant."""
-        if self.sorted_order is None or (values.ndim == 1 and values.strides == (0,)):
+        """``values[order]``; ``values`` themselves where the entries are in order or all values are one constant.
+
+        Values are put in their places without an order, unless there is one already.
+        """
+        if self.in_order or (values.ndim == 1 and values.strides == (0,)):
             return values
         if values.ndim > 1:
-            return np.asarray(values[self.sorted_order])
+            return np.asarray(values[self.order])
+        if self.keys is None or "order" in vars(self):
+            return gathered(values, self.order)
         taken = np.empty(len(values), dtype=values.dtype)
-        gather(read_only(values), read_only(self.sorted_order), taken)
+        place_values(self.keys, int(self.ids[0]), self._places(), read_only(values), taken)
         return taken
 
     def locate(self, indices: ArrayLike) -> NDArray[np.int64]:
         """Position of each index among ``ids``, or -1 where it has no entries."""
         return locate(self.ids, np.asarray(indices))
+
+
+def gathered(values: NDArray[Any], positions: IntArray) -> NDArray[Any]:
+    """``values[positions]``, without the 64-bit copy that NumPy makes of 32-bit positions.
+
+    >>> gathered(np.array([True, False]), np.array([1, 0, 0], np.int32))
+    array([False,  True,  True])
+    """
+    taken = np.empty(len(positions), dtype=values.dtype)
+    gather(read_only(values), read_only(positions), taken)
+    return taken
+
+
+def positions_where(mask: NDArray[np.bool_]) -> IntArray:
+    """``np.flatnonzero(mask)`` in the smallest integer type that holds all positions.
+
+    >>> positions_where(np.array([False, True, True]))
+    array([1, 2], dtype=int32)
+    """
+    found: NDArray[Any] = np.empty(int(np.count_nonzero(mask)), dtype=index_type_for(len(mask)))
+    n_found = 0
+    for first in range(0, len(mask), PIECE):
+        here = np.flatnonzero(mask[first : first + PIECE])
+        found[n_found : n_found + len(here)] = here + first
+        n_found += len(here)
+    return found
 
 
 def index_type_for(size: int) -> type[Any]:

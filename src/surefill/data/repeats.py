@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from surefill.arrays import Floats, IntArray, read_only
 from surefill.data.compact import constant_if_all, exact_floats
-from surefill.data.groups import LONGEST_TABLE, Groups
+from surefill.data.groups import LONGEST_TABLE, Groups, gathered
 from surefill.kernels.counting_sort import has_repeated_cells, is_sorted_within
 
 
@@ -54,6 +54,20 @@ def sorted_cell_order(by_row: Groups, i: IntArray, j: IntArray) -> IntArray:
     if by_row.in_order and is_sorted_within(by_row.starts, read_only(j)):
         return np.empty(0, dtype=np.int32)
     return _sorted_cells(by_row, i, j)
+
+
+def others_by_line(by_line: Groups, lines: IntArray, others: IntArray) -> IntArray:
+    """The other indices of the cells, sorted by line, then by themselves; as they are where they are sorted already.
+
+    >>> others_by_line(Groups.of(np.array([7, 3, 7])), np.array([7, 3, 7]), np.array([5, 9, 4]))
+    array([9, 4, 5])
+    """
+    if by_line.in_order and is_sorted_within(by_line.starts, read_only(others)):
+        return others
+    by_other = Groups.of(others)
+    if by_other.in_order:  # then grouping by line leaves them sorted in each
+        return by_line.take(others)
+    return gathered(others, Groups.of(lines, by_other.order).order)
 
 
 def _sorted_cells(by_row: Groups, i: IntArray, j: IntArray) -> IntArray:

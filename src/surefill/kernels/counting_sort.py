@@ -55,6 +55,25 @@ def place_keys_reference(
 
 
 @compiled
+def place_values(
+    keys: IntArray, lowest: int, places: NDArray[np.int64], values: NDArray[Any], taken: NDArray[Any]
+) -> None:
+    """Write the values, sorted by key and otherwise in their order, into ``taken``; ``places`` as in ``place_keys``."""
+    for t in range(len(values)):
+        g = keys[t] - lowest
+        taken[places[g]] = values[t]
+        places[g] += 1
+
+
+def place_values_reference(
+    keys: IntArray, lowest: int, places: NDArray[np.int64], values: NDArray[Any], taken: NDArray[Any]
+) -> None:
+    """The readable twin of :func:`place_values`."""
+    taken[:] = values[np.argsort(keys, kind="stable")]
+    places += np.bincount(keys - lowest, minlength=len(places))
+
+
+@compiled
 def gather(values: NDArray[Any], order: IntArray, taken: NDArray[Any]) -> None:
     """``taken[t] = values[order[t]]``, without the 64-bit copy that NumPy makes of a 32-bit order."""
     for t in range(len(order)):

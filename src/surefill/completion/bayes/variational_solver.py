@@ -14,7 +14,7 @@ from surefill.completion.bayes.noise_precision import NoisePrecision
 from surefill.completion.bayes.variational import LEAST_NOISE, PosteriorUpdate, VariationalRegression
 from surefill.data import Features, Observations
 from surefill.data.features import FeatureScale
-from surefill.data.groups import compact_positions
+from surefill.data.groups import compact_positions, gathered
 from surefill.data.splits import bernoulli_mask
 from surefill.loop import Outcome, ProgressCallback, Status, run
 
@@ -27,7 +27,7 @@ def some_lines(observations: Observations, share: float, random_state: int) -> O
     by_row = len(observations.by_row) >= len(observations.by_col)
     lines, of_cell = (observations.by_row, observations.rows) if by_row else (observations.by_col, observations.cols)
     drawn = bernoulli_mask(len(lines), share, random_state)
-    return observations.select(drawn[compact_positions(lines.ids, of_cell)])
+    return observations.select(gathered(drawn, compact_positions(lines.ids, of_cell)))
 
 
 @dataclass(frozen=True, eq=False)
