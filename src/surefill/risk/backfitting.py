@@ -135,21 +135,31 @@ class Backfitting:
         """X t, without the factors of rows and columns."""
         return piecewise(lambda X: X.astype(np.float64, copy=False) @ t, self.features)
 
+    def _ratio(self, t: Array, factors: Array | None = None) -> Array:
+        """Losses over what is expected of them, with these factors of rows and columns, if any."""
+
+        def of_piece(losses: Array, X: Floats, *factors: Array) -> Array:
+            expected = np.exp(X.astype(np.float64, copy=False) @ t)
+            return losses / (expected * factors[0] if factors else expected)
+
+        return piecewise(of_piece, self.losses, self.features, *(() if factors is None else (factors,)))
+
     def init(self) -> NoiseFit:
         """No factors, the variance as it is but for one scale."""
         t, w, (rows, cols) = self.prior.copy(), self.sides[0].weight, self.sides
         first = slice(self.n_slopes, self.n_slopes + self._sizes[0])
-        t[first] = np.log(np.average(self.losses / np.exp(self.log_expected(t)), weights=w))
+        t[first] = np.log(np.average(self._ratio(t), weights=w))
         nothing = NoiseFactors.none(rows.ids), NoiseFactors.none(cols.ids)
         return NoiseFit(t, *nothing, np.ones(len(w)), NoisePrior(1.0, 1.0, 0.0, 1.0), np.inf, np.inf)
 
     def step(self, state: NoiseFit) -> NoiseFit:
         """Row factors, column factors, then coefficients."""
         (rows, cols), t = self.sides, state.coefficients
-        ratio = self.losses / np.exp(self.log_expected(t))
-        a, a_left_out, prior = rows.learnt(ratio / state.cols.of(cols.group, cols.predicted))
-        b, b_left_out = cols.shrunk(ratio / a.of(rows.group, rows.predicted))
-        left_out = a_left_out * b_left_out
+        ratio = self._ratio(t)
+        a, left_out, prior = rows.learnt(ratio / state.cols.of(cols.group, cols.predicted))
+        ratio /= a.of(rows.group, rows.predicted)
+        b, without_own = cols.shrunk(ratio)
+        left_out *= without_own
         loss = self.loss(t, left_out)
         return NoiseFit(self._scored(t, left_out), a, b, left_out, prior, loss, state.loss - loss)
 
@@ -161,13 +171,18 @@ class Backfitting:
 
     def loss(self, t: Array, factors: Array) -> float:
         """f at t, with the product of both factors given for each entry."""
-        log_risk, w, off = self.log_expected(t) + np.log(factors), self.sides[0].weight, t - self.prior
-        return float(w @ (log_risk + self.losses * np.exp(-log_risk)) + off @ self.penalty @ off) / 2
+
+        def of_piece(X: Floats, factors: Array, losses: Array) -> Array:
+            log_risk = X.astype(np.float64, copy=False) @ t + np.log(factors)
+            return np.asarray(log_risk + losses * np.exp(-log_risk))
+
+        off = t - self.prior
+        each = piecewise(of_piece, self.features, factors, self.losses)
+        return float(self.sides[0].weight @ each + off @ self.penalty @ off) / 2
 
     def gradient(self, t: Array, factors: Array) -> Array:
         """Of f in t."""
-        ratio = self.losses / (np.exp(self.log_expected(t)) * factors)
-        slope, away = np.zeros(len(t)), self.sides[0].weight * (1.0 - ratio)
+        slope, away = np.zeros(len(t)), self.sides[0].weight * (1.0 - self._ratio(t, factors))
         for here in self._pieces:
             slope += self.features[here].astype(np.float64, copy=False).T @ away[here]
         return slope / 2 + self.penalty @ (t - self.prior)

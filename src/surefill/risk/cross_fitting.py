@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from surefill.arrays import Array, IntArray
 from surefill.completion import BayesianFactorCompletion, Completion, CompletionAlgorithm
 from surefill.data import COMPACT_CELLS, Observations
-from surefill.data.groups import Groups, compact_positions, locate
+from surefill.data.compact import joined
+from surefill.data.groups import Groups, compact_positions, gathered, locate
 from surefill.data.splits import bernoulli_mask, fold_numbers
 from surefill.errors import InputError
 from surefill.loop import ProgressCallback
@@ -224,19 +225,18 @@ class CrossFit:
 
     def split(self, fold: int) -> tuple[Observations, Observations]:
         """(the other cells, the cells of this fold)."""
-        held = self._fold == fold
-        return self.observations.select(~held), self.observations.select(held)
+        return self._outside(fold), self.observations.select(self._fold == fold)
 
     def completion(self, fold: int) -> Completion:
         """The completion of the cells outside this fold, with all factors."""
         if fold not in self._with_all_factors:
-            self._with_all_factors[fold] = self.algorithm.fit(self.split(fold)[0], self._progress)
+            self._with_all_factors[fold] = self._fitted(self.algorithm, fold, self._progress)
         return self._with_all_factors[fold]
 
     def fold_completion(self, fold: int) -> Completion:
         """The same, of many cells with few factors: what the risk is learnt from."""
         if fold not in self._completions:
-            self._completions[fold] = self._of_folds.fit(self.split(fold)[0], self._progress)
+            self._completions[fold] = self._fitted(self._of_folds, fold, self._progress)
         return self._completions[fold]
 
     def fit_all(self) -> None:
@@ -245,8 +245,17 @@ class CrossFit:
         # Steps of several folds come from several threads at once, which only a progress bar can make sense of.
         progress = self._progress if isinstance(self._progress, Waiting) else None
         with part(progress, "cross-fitting"):
-            fitted = current_map().map(lambda fold: self._of_folds.fit(self.split(fold)[0], progress), missing)
+            fitted = current_map().map(lambda fold: self._fitted(self._of_folds, fold, progress), missing)
         self._completions.update(zip(missing, fitted, strict=True))
+
+    def _fitted(self, algorithm: CompletionAlgorithm, fold: int, progress: ProgressCallback | None) -> Completion:
+        """The completion of the cells outside a fold; of very many cells, without what keeps these in memory."""
+        completion = algorithm.fit(self._outside(fold), progress)
+        thinned = self.thinned and isinstance(completion, BayesianFactorCompletion)
+        return completion.values_only() if thinned else completion  # type: ignore[attr-defined]
+
+    def _outside(self, fold: int) -> Observations:
+        return self.observations.select(self._fold != fold)
 
     def evidence(self, completion: Completion) -> Evidence:
         """The evidence of ``completion``, which was fitted on all cells.
@@ -273,7 +282,7 @@ class CrossFit:
         self.fit_all()
         parts = current_map().map(lambda fold: self._residuals_of(fold, loss or self.loss), range(self.n_folds))
         columns = {field.name: [getattr(part, field.name) for part in parts] for field in fields(Residuals)}
-        known = {name: np.concatenate(column) for name, column in columns.items() if column[0] is not None}
+        known = {name: joined(column) for name, column in columns.items() if column[0] is not None}
         found = Residuals(**known)
         if not self._coarse:
             return found
@@ -287,16 +296,17 @@ class CrossFit:
         return mean / max(mean_coarse, TINY)
 
     def _residuals_of(self, fold: int, loss: Loss) -> Residuals:
-        completion, held = self.fold_completion(fold), self._fold == fold
+        completion = self.fold_completion(fold)
         if isinstance(completion, BayesianFactorCompletion):  # the covariances of all folds would take much memory
-            completion = completion.with_own_covariances()
+            anew = completion.with_covariances_now(self._outside(fold)) if self.thinned else None
+            completion = anew or completion.with_own_covariances()
         # The other cells are counted only where the completion has no variance of its own.
-        counted = self.observations if hasattr(completion, "variance") else self.observations.select(~held)
+        counted = self.observations if hasattr(completion, "variance") else self._outside(fold)
         evidence = Evidence.of(counted, completion)
-        found = Residuals.of(self.observations.select(held), evidence, loss)
+        found = Residuals.of(self.observations.select(self._fold == fold), evidence, loss)
         if not (self.detailed and hasattr(completion, "variance_parts")):
             return found
-        return found.detailed(evidence, LineSummaries.of(self.observations.select(~held)))
+        return found.detailed(evidence, LineSummaries.of(self._outside(fold)))
 
     def without_blocks(self) -> HiddenBlocks | None:
         """A completion of the cells inside two random blocks of rows and columns, and the cells outside them.
@@ -325,7 +335,7 @@ class CrossFit:
         by_row = len(cells.by_row) >= len(cells.by_col)
         lines, of_cell = (cells.by_row, cells.rows) if by_row else (cells.by_col, cells.cols)
         drawn = bernoulli_mask(len(lines), MOST_IN_BLOCKS / len(cells), self._seed)
-        taken = drawn[compact_positions(lines.ids, of_cell)]
+        taken = gathered(drawn, compact_positions(lines.ids, of_cell))
         return cells.select(taken), fold_numbers(int(taken.sum()), N_FOLDS, self._seed)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property, partial, reduce
 from typing import Any, Self
 
 import numpy as np
@@ -77,7 +77,11 @@ class NoiseFactors:
 
     def of(self, groups: IntArray, predicted: Array) -> Array:
         """The factors at positions among ``ids``; -1 is a row without data."""
-        return self.factors[groups] * _tilt(self.slopes[groups], predicted - self.centres[groups])
+
+        def of_piece(groups: IntArray, predicted: Array) -> Array:
+            return self.factors[groups] * _tilt(self.slopes[groups], predicted - self.centres[groups])
+
+        return piecewise(of_piece, groups, predicted)
 
 
 @storable
@@ -101,10 +105,11 @@ class NoiseSide:
     predicted: Array
 
     @classmethod
-    def of(cls, indices: IntArray, counts: NDArray[np.int64], predicted: Array) -> Self:
+    def of(cls, indices: IntArray, counts: NDArray[Any], predicted: Array) -> Self:
         """Entries grouped by ``indices``."""
         groups = Groups.of(indices)
-        weight = constant(1.0, len(counts), np.float64) if is_constant(counts) else counts.astype(np.float64)
+        each = counts.astype(np.float64, copy=False)
+        weight = constant(1.0, len(counts), np.float64) if is_constant(counts) else each
         return cls(groups.ids, compact_positions(groups.ids, indices), weight, predicted)
 
     def shrunk(self, ratio: Array) -> tuple[NoiseFactors, Array]:
@@ -117,7 +122,7 @@ class NoiseSide:
         s = ratio / prior.level
         totals, sizes = self._group_sums(s)
         factors = (prior.credibility + totals) / (prior.credibility + sizes)
-        sums = self._slope_sums(np.minimum(s, LARGEST_RATIO * factors[self.group]), prior.middle)
+        sums = self._slope_sums(self._clipped(s, factors), self.predicted - prior.middle)
         slopes, centres = _slopes(sums, prior.credibility, prior.slope)
         return self._factors(factors, slopes, centres + prior.middle)
 
@@ -140,8 +145,8 @@ class NoiseSide:
         totals, sizes = sums = self._group_sums(s)
         left_out = piecewise(partial(self._left_out, sums, k), *self._of_entries(s))
         factors = (k + totals) / (k + sizes)
-        clipped = np.minimum(s, LARGEST_RATIO * factors[self.group])
-        slopes, centres, tilts, of_slopes = self._tilted(clipped, k, s / left_out)
+        still = s[self._some] / left_out[self._some]
+        slopes, centres, tilts, of_slopes = self._tilted(self._clipped(s, factors), k, still)
         prior = NoisePrior(level, k, *of_slopes)
         return self._factors(factors, slopes, centres), left_out * tilts, prior
 
@@ -153,7 +158,7 @@ class NoiseSide:
         some, (totals, sizes) = self._some, self._group_sums(ratio)
         group, weight, own = (each[some] for each in self._of_entries(ratio))
         others, n_others = _others(totals, group, weight, own), sizes[group] - weight
-        return self._best(ratio, lambda k: (k + others) / (k + n_others))
+        return self._best(own, lambda k: (k + others) / (k + n_others))
 
     @property
     def _some(self) -> slice:
@@ -161,8 +166,8 @@ class NoiseSide:
         return slice(None, None, max(1, len(self.group) // ENOUGH_TO_CHOOSE))
 
     def _best(self, ratio: Array, left_out: Callable[[float], Array]) -> float:
-        """The k with the least loss; ``left_out`` gives the factors of some of the entries."""
-        weight, ratio = np.ascontiguousarray(self.weight[self._some]), ratio[self._some]
+        """The k with the least loss; of some of the entries the ``ratio`` is given, and ``left_out`` their factors."""
+        weight = np.ascontiguousarray(self.weight[self._some])
 
         def loss(k: float) -> float:
             a = left_out(k)
@@ -181,19 +186,24 @@ class NoiseSide:
         totals, sizes = sums
         return (k + _others(totals, group, weight, ratio)) / (k + sizes[group] - weight)
 
-    def _slope_sums(self, s: Array, middle: float) -> Array:
-        """Sums of w, w M, w M^2, w s and w s M over each group, M from ``middle`` on."""
-        w, M = self.weight, self.predicted - middle
-        return np.stack([self._sums(term) for term in (w, w * M, w * M**2, w * s, w * s * M)])
+    def _clipped(self, s: Array, factors: Array) -> Array:
+        """s, at most five times the factor of its group."""
+        return piecewise(lambda s, group: np.minimum(s, LARGEST_RATIO * factors[group]), s, self.group)
+
+    def _slope_sums(self, s: Array, M: Array) -> Array:
+        """Sums of w, w M, w M^2, w s and w s M over each group, M the predictions less their middle."""
+        w = self.weight
+        factors = (), (M,), (M**2,), (s,), (s, M)  # products one at a time: entries may be very many
+        return np.stack([self._sums(reduce(np.multiply, each, w)) for each in factors])
 
     def _tilted(self, s: Array, k: float, ratio: Array) -> tuple[Array, Array, Array, tuple[float, float]]:
-        """d_g, c_g, and for each entry exp(d_g (M - c_g)) without itself; ``ratio`` is what is left to explain.
+        """d_g, c_g, and for each entry exp(d_g (M - c_g)) without itself; ``ratio`` is what is left to explain of some.
 
         Last the mean of all M, and k' V.
         """
         middle = float(np.average(self.predicted, weights=self.weight))
         w, M = self.weight, self.predicted - middle
-        sums = self._slope_sums(s, middle)
+        sums = self._slope_sums(s, M)
         within = float(_spreads(sums).sum() / w.sum())
 
         def others(group: IntArray, w: Array, M: Array, s: Array) -> Array:

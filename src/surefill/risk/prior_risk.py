@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from surefill.arrays import Array, IntArray
 from surefill.completion import extend_completion
 from surefill.data import Groups, Observations
+from surefill.data.compact import joined
 from surefill.data.groups import locate
 from surefill.errors import InputError
 from surefill.registry import storable
@@ -63,8 +64,8 @@ class PriorRisk:
     def measured(cls, cross_fit: CrossFit) -> PriorRisk:
         """On every cell of the folds that were fitted, as it looks when its row, its column or both are hidden."""
         parts = [_hidden(cross_fit, fold) for fold in cross_fit.fitted_folds()]
-        cells = cross_fit.observations.select(np.concatenate([part[0] for part in parts]))
-        predicted = [np.concatenate([part[1][side] for part in parts]) for side in range(3)]
+        cells = cross_fit.observations.select(joined([part[0] for part in parts]))
+        predicted = [joined([part[1][side] for part in parts]) for side in range(3)]
         losses = [cross_fit.loss.at(cells, each) for each in predicted]
         low, high = cells.bounds
         hidden = HiddenLines(cells.rows, cells.cols, cells.counts, predicted, losses)

@@ -226,11 +226,13 @@ class RiskModel:
         least = (LEAST_ERROR * observations.unit.half_width) ** loss.degree
         cells = cross_fit.residuals(loss)
         learnt, left_out = _learnt(observations, cells, evidence, loss, least, progress)
+        counts = cells.counts
+        del cells  # of very many cells they take much memory, which the completion of blocks needs too
         if confidence is not None and floor is not None and (blocks := cross_fit.without_blocks()) is not None:
             learnt = replace(learnt, support=SupportFactor(confidence, floor, unsupported_factor(learnt, blocks, loss)))
         if loss is cross_fit.loss:
             return learnt
-        missed, weight = cross_fit.residuals().loss, cells.counts.astype(np.float64)
+        missed, weight = cross_fit.residuals().loss, counts.astype(np.float64)
         return replace(learnt, chance=ChanceOfLargeError.fit(left_out, missed, weight))
 
 
@@ -287,10 +289,8 @@ def learn_losses(cells: Residuals, loss: Loss, least: float, progress: ProgressC
     most = MOST_KNOTS if cells.lines is None else DETAILED_KNOTS
     n_knots = min(most, 2 + len(cells.rows) // ENTRIES_PER_KNOT)
     knots = knots_for(cells.predicted, n_knots)
-    sides = (
-        NoiseSide.of(cells.rows, cells.counts, cells.predicted),
-        NoiseSide.of(cells.cols, cells.counts, cells.predicted),
-    )
+    rows = NoiseSide.of(cells.rows, cells.counts, cells.predicted)
+    sides = rows, NoiseSide.of(cells.cols, rows.weight, cells.predicted)
     slopes, curves = _slopes_of(cells), None if cells.lines is None else LineCurves.flat(cells.lines)
     centres = np.array([mean_by_counts(each, cells.counts) for each in slopes])
     features, sizes = _features(cells, slopes, centres, knots), [len(knots)]

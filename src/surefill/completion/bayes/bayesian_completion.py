@@ -210,6 +210,13 @@ class BayesianFactorCompletion(FactoredCompletion):
         """The same with the covariances that its rows and columns have given ``observations``, once asked for."""
         return replace(self, row_covariances=self._of_rows(observations), col_covariances=self._of_cols(observations))
 
+    def with_covariances_now(self, observations: Observations) -> Self:
+        """The same with these covariances computed now, so that ``observations`` need not be kept for them."""
+        # Columns first: their regressions take a copy of the cells, and the covariances of rows are larger.
+        of_cols, of_rows = (each(self, observations) for each in (col_covariances, row_covariances))
+        covariances = PosteriorCovariances(of_rows), PosteriorCovariances(of_cols)
+        return replace(self, row_covariances=covariances[0], col_covariances=covariances[1])
+
     def with_own_covariances(self) -> Self:
         """The same, with covariances that are computed for it alone and forgotten with it, where they can be again."""
         seen = None if self.row_covariances is None else self.row_covariances.observations
