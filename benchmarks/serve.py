@@ -21,6 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import numpy as np
@@ -234,17 +235,37 @@ def ratings(count: int) -> tuple:
     return seen.row_names(seen.rows[order]), seen.col_names(seen.cols[order]), seen.values[order]
 
 
-async def start_and_study(port: int, service: subprocess.Popen, options: argparse.Namespace, folder: Path) -> None:
+async def _once_ready(
+    load: Load, service: subprocess.Popen, folder: Path, study: Callable[[Load, Path], Awaitable[None]]
+) -> None:
     while True:
         assert service.poll() is None, (folder / "log").read_text()[-2000:]
         try:
-            status, _ = await Connection(port).send("GET", "/health/ready")
+            status, _ = await Connection(load.port).send("GET", "/health/ready")
         except OSError:
             await asyncio.sleep(0.2)
             continue
         if status == 200:
             break
-    await Study(Load(port, service.pid), options, folder).run()
+    await study(load, folder)
+
+
+def serving(study: Callable[[Load, Path], Awaitable[None]]) -> None:
+    """Run a study of a service that is started for it, empty, and ended afterwards."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        command = [sys.executable, "-m", "surefill", "serve", "--data", folder / "served", "--port", str(port)]
+        with open(folder / "log", "w") as log:
+            service = subprocess.Popen(command, stderr=log)
+        try:
+            asyncio.run(_once_ready(Load(port, service.pid), service, folder, study))
+        finally:
+            service.terminate()
+            service.wait(60)
+    print(f"load of the machine at the end: {os.getloadavg()[0]:.1f}")
 
 
 def main() -> None:
@@ -257,20 +278,7 @@ def main() -> None:
     if not DATA.is_dir():
         print(f"skipped: there is no {DATA}")
         return
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        command = [sys.executable, "-m", "surefill", "serve", "--data", folder / "served", "--port", str(port)]
-        with open(folder / "log", "w") as log:
-            service = subprocess.Popen(command, stderr=log)
-        try:
-            asyncio.run(start_and_study(port, service, options, folder))
-        finally:
-            service.terminate()
-            service.wait(60)
-    print(f"load of the machine at the end: {os.getloadavg()[0]:.1f}")
+    serving(lambda load, folder: Study(load, options, folder).run())
 
 
 if __name__ == "__main__":

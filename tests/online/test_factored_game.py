@@ -105,6 +105,18 @@ def test_batches_of_any_size_and_a_rebuilt_state_give_the_same_bits(size):
     assert whole.state()["reservoir"].shape == (min(size, 400), 2)
 
 
+def test_an_observed_cell_takes_eight_bytes_and_states_with_sixteen_are_read():
+    rows, cols = np.arange(300) % 17, np.arange(300) % 13
+    game = played(rows, cols)
+    state = game.state()
+    assert state["reservoir"].nbytes == 8 * 300
+    again = FactoredGame().restore(state | {"reservoir": state["reservoir"].astype(np.int64)})
+    for each in (game, again):
+        each.learn(cols, rows)
+    assert all(np.array_equal(again.state()[name], array) for name, array in game.state().items())
+    assert again.state()["reservoir"].nbytes == 8 * 600
+
+
 def test_the_reservoir_is_uniform_over_time():
     """A reservoir of 100 of 1000 cells holds about as many of each tenth of the stream."""
     rows = np.arange(1000) // 100

@@ -69,6 +69,7 @@ def run(settings: Settings, model: Path | None) -> None:
     import sys
 
     from surefill.service import make_server
+    from surefill.service.allocator import return_large_blocks
     from surefill.service.api.logs import JsonLines
     from surefill.service.server import SWITCH_SECONDS, listen
 
@@ -80,6 +81,7 @@ def run(settings: Settings, model: Path | None) -> None:
     handler.setFormatter(JsonLines())
     logging.basicConfig(level=logging.INFO, handlers=[handler])
     sys.setswitchinterval(SWITCH_SECONDS)
+    return_large_blocks()
     listener = listen(settings)
     port = listener.getsockname()[1]
     tokens = "every request needs a token" if settings.needs_token else "no token is needed on this machine"

@@ -33,7 +33,7 @@ class GameState(NamedTuple):
     U, V : (rows, 1 + S, rank) and (columns, 1 + S, rank), present factors and snapshots.
     row_start, col_start : number of snapshots taken before each row and column appeared.
     mean_factors : (2, rank), the means of the rows of U and of V at the last snapshot.
-    reservoir : (size, 2), a uniform sample of the cells observed so far (reservoir sampling).
+    reservoir : (size, 2), a uniform sample of the cells observed so far (reservoir sampling), 8 bytes each.
     counters : see the indices above.
     """
 
@@ -42,7 +42,7 @@ class GameState(NamedTuple):
     row_start: NDArray[np.int64]
     col_start: NDArray[np.int64]
     mean_factors: NDArray[np.float64]
-    reservoir: NDArray[np.int64]
+    reservoir: NDArray[np.int32]
     counters: NDArray[np.int64]
 
 

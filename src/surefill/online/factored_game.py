@@ -191,7 +191,7 @@ class FactoredGame:
             row_start=np.zeros(0, np.int64),
             col_start=np.zeros(0, np.int64),
             mean_factors=np.ones((2, self.rank)),
-            reservoir=np.zeros((0, 2), np.int64),
+            reservoir=np.zeros((0, 2), np.int32),
             counters=np.zeros(5, np.int64),
         )
         if self.shape is not None:
@@ -288,7 +288,7 @@ class FactoredGame:
                 f"there are {self.n_observed} observations and {m} x {n} cells."
             )
         held = self._state.reservoir[: min(self.n_observed, self.reservoir_size)]
-        return self.confidence().payoff(held[:, 0], held[:, 1])
+        return self.confidence().payoff(*held.T.astype(np.int64))
 
     def state(self) -> dict[str, Any]:
         """The whole state, as arrays without their spare capacity."""
@@ -298,16 +298,16 @@ class FactoredGame:
 
     def restore(self, state: Mapping[str, Any]) -> Self:
         """Go on from a :meth:`state` of a game with the same parameters, to the bit; returns the game itself."""
-        restored = GameState(
-            **{name: as_stored(state[name], empty.dtype).copy() for name, empty in self._state._asdict().items()}
-        )
+        # cells are looked at as they came, before they are narrowed to what the game holds them in
+        types = {name: empty.dtype for name, empty in self._state._asdict().items()} | {"reservoir": np.dtype(np.int64)}
+        restored = GameState(**{name: as_stored(state[name], dtype).copy() for name, dtype in types.items()})
         m, n, t = (int(restored.counters[index]) for index in (N_ROWS, N_COLS, N_OBSERVED))
         slots = 1 + self.n_snapshots, self.rank
         expected = ((m, *slots), (n, *slots), (m,), (n,), (2, self.rank), (min(t, self.reservoir_size), 2), (5,))
         if tuple(array.shape for array in restored) != expected:
             raise InputError("this state belongs to a game with other parameters.")
         _check_state(restored, m, n, t)
-        self._state = restored
+        self._state = restored._replace(reservoir=restored.reservoir.astype(np.int32))
         return self
 
 

@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from surefill.service.data_set import DataSet, InUse
+from surefill.service.recent import Seen
 from surefill.service.served_model import LEVEL, ModelAnswer, ServedModel
 
 Source = Literal["model", "stream", "observed"]
@@ -55,9 +56,10 @@ def predict(
     """One answer for each cell, all of them from one model."""
     model = in_use.model
     answer = None if model is None or not rows else model.answer(np.array(rows), np.array(cols), level)
+    recent = in_use.recent.find(rows, cols)
     found: list[Prediction | None] = []
     for place, (row, col) in enumerate(zip(rows, cols, strict=True)):
-        prediction = _as_observed(in_use, answer, place, row, col)
+        prediction = _as_observed(in_use, answer, recent, place, row, col)
         if prediction is None and answer is not None and not _came_later(in_use, answer, place, row, col):
             prediction = _by_model(model, answer, place, row, col)  # type: ignore[arg-type]
         found.append(prediction)
@@ -65,9 +67,11 @@ def predict(
     return [each for each in found if each is not None]
 
 
-def _as_observed(in_use: InUse, answer: ModelAnswer | None, place: int, row: str, col: str) -> Prediction | None:
+def _as_observed(
+    in_use: InUse, answer: ModelAnswer | None, recent: Seen, place: int, row: str, col: str
+) -> Prediction | None:
     """The mean of what was seen of the cell, by the model and since."""
-    count, total = in_use.recent.find(row, col) or (0, 0.0)
+    count, total = int(recent.times[place]), float(recent.totals[place])
     if answer is not None and in_use.model is not None and (at := int(answer.observed[place])) >= 0:
         seen = in_use.model.completer.observations_
         count, total = count + int(seen.counts[at]), total + float(seen.values[at] * seen.counts[at])
