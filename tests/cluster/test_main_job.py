@@ -74,6 +74,24 @@ def test_as_much_is_filled_as_of_one_table(done, folder, tmp_path):
     assert abs(done.held_out_error - in_memory.held_out_error) < 0.1
 
 
+def test_more_is_set_aside_where_losses_may_be_far_above_the_tolerance(tmp_path):
+    """As of one table: 40 (L / tolerance) log(1 / delta) cells, L = 4 and tolerance 0.2, not a fifth of the 7,200."""
+    rng = np.random.default_rng(5)
+    i, j = np.nonzero(rng.random((100, 80)) < 0.9)
+    y = np.clip(np.round(3 + rng.normal(0, 1, 100)[i] + rng.normal(0, 0.5, len(i))), 1, 5)
+    table = pd.DataFrame({"user": i, "item": j, "rating": y})
+    (tmp_path / "ratings").mkdir()
+    table.to_parquet(tmp_path / "ratings" / "0.parquet")
+    about = {"tolerance": 0.2, "completion": BayesianFactorModel(rank=1, max_sweeps=4)}
+    read = sf.io.ReadOptions(bounds=(1.0, 5.0))
+    done = complete_folder(tmp_path / "ratings", tmp_path / "out", LocalBackend(), read=read, n_blocks=2, **about)
+    seen = sf.Observations.from_table(table, bounds=(1.0, 5.0))
+    in_memory = sf.PartialCompleter(**about).fit(seen).result_.selection
+    expected = 40 * 4 / 0.2 * np.log(1 / 0.05)
+    for held_out in (done.held_out_entries, in_memory.n_held_out):
+        assert abs(held_out - expected) < 5 * np.sqrt(expected)
+
+
 @pytest.mark.parametrize("n_blocks", [1, 7, 64])
 def test_the_number_of_blocks_does_not_matter(folder, expected, tmp_path, n_blocks):
     other = complete_folder(

@@ -42,7 +42,7 @@ class TestSplit:
     @pytest.fixture
     def halves(self, opened, monkeypatch):
         monkeypatch.setattr("surefill.distributed.split_block.SplitBlock.finish_split", lambda block: None)
-        columns = split_cells(opened.blocks, opened.table.shape, opened.table.n_cells, "unobserved", SEED)
+        columns = split_cells(opened.blocks, opened.table.shape, opened.table.n_cells, "unobserved", 0.2, SEED)
         return columns, gathered(opened, FIRST), gathered(opened, SECOND)
 
     def rows(self, opened, name):
@@ -76,7 +76,7 @@ class TestSplit:
 
     def test_another_number_of_blocks_sets_the_same_cells_aside(self, opened, halves, folder, tmp_path):
         other = open_blocks(folder, tmp_path / "other", 7)
-        split_cells(other.blocks, other.table.shape, other.table.n_cells, "unobserved", SEED)
+        split_cells(other.blocks, other.table.shape, other.table.n_cells, "unobserved", 0.2, SEED)
         np.testing.assert_array_equal(self.rows(opened, "cells"), self.rows(other, "cells"))
 
 

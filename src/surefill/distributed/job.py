@@ -31,8 +31,9 @@ from surefill.distributed.split_block import SPLIT
 from surefill.distributed.splitting import split_cells
 from surefill.errors import InputError
 from surefill.estimators import costs
-from surefill.estimators.fitting import LEAST_FLOOR
+from surefill.estimators.fitting import LEAST_FLOOR, known_bound
 from surefill.guarantee import Calibration, ConformalScores
+from surefill.guarantee.calibration_split import share_set_aside
 from surefill.guarantee.propensity import Aim
 from surefill.io.durable import replacing_folder
 from surefill.jobs.complete import CompletedFile, plain_shortfall
@@ -77,7 +78,14 @@ class FolderJob:
     def settings(self) -> dict[str, Any]:
         """What a checkpoint must agree with."""
         table = {"number of cells": self.table.n_cells, "shape": list(self.table.shape), "aim": self.aim}
-        return table | {"loss": self.loss.mean_name, "seed": self.random_state} | asdict(self.model)
+        table |= {"share set aside": self._share, "loss": self.loss.mean_name, "seed": self.random_state}
+        return table | asdict(self.model)
+
+    @property
+    def _share(self) -> float:
+        """The share of the cells that is set aside for calibration."""
+        bound = known_bound(self.loss, self.given_bounds, self.tolerance, self.delta)
+        return share_set_aside(self.table.n_cells, sum(self.table.shape), self.aim, bound)
 
     def run(self, blocks: Blocks, runs: Runs, options: WriteOptions, output: Path) -> CompletedFile:
         """All stages; what was promised and written."""
@@ -98,7 +106,8 @@ class FolderJob:
         shape, seed = self.table.shape, self.random_state
         self._place(blocks)
         with self._timed("setting aside"):
-            target = runs.stage(SPLIT, lambda: split_cells(blocks, shape, self.table.n_cells, self.aim, seed), [SPLIT])
+            counts = shape, self.table.n_cells
+            target = runs.stage(SPLIT, lambda: split_cells(blocks, *counts, self.aim, self._share, seed), [SPLIT])
             for table, value in ((TRAIN, 0), (CALIBRATION, 1)):
                 blocks.each("select_cells", table, WHOLE, SPLIT, value)
             everything, train = runs.stage("values", lambda: self._values(blocks))
@@ -107,8 +116,7 @@ class FolderJob:
         with self._timed("promise"):
             loss = self._bounded_loss(blocks, everything, train, columns.fit)
             asked = Asked(tolerance, self.delta, self.sensitivity, columns.floor, seed)
-            counts = self.table.n_cells, train.n_cells
-            promise = make_promise(blocks, columns, loss, asked, shape, *counts)
+            promise = make_promise(blocks, columns, loss, asked, shape, self.table.n_cells, train.n_cells)
         return SettledJob(everything, columns, certificate, loss, promise)
 
     def _place(self, blocks: Blocks) -> None:

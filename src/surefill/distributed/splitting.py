@@ -19,7 +19,7 @@ from surefill.distributed.parts_block import Part
 from surefill.distributed.split_block import FIRST, SECOND
 from surefill.distributed.target_columns import TargetColumns
 from surefill.errors import InputError
-from surefill.guarantee.calibration_split import ENOUGH_CHANCES, ENOUGH_TO_RAKE, calibration_share
+from surefill.guarantee.calibration_split import ENOUGH_CHANCES, ENOUGH_TO_RAKE
 from surefill.guarantee.propensity import Aim
 from surefill.guarantee.propensity.calibration import MOST_DRAWS, calibrate_sample
 from surefill.guarantee.propensity.cell_sample import ALL_CELLS
@@ -37,9 +37,10 @@ SAMPLED_ROWS = 111
 """The stream by which rows are sampled for the factors of the pattern."""
 
 
-def split_cells(blocks: Blocks, shape: tuple[int, int], n_cells: int, aim: Aim, seed: int) -> TargetColumns:
-    """Set calibration cells aside in all blocks; what weights need of columns."""
-    share = calibration_share(n_cells)
+def split_cells(
+    blocks: Blocks, shape: tuple[int, int], n_cells: int, aim: Aim, share: float, seed: int
+) -> TargetColumns:
+    """Set a ``share`` of the cells aside for calibration in all blocks; what weights need of columns."""
     if aim == "observed":
         blocks.each("hold_out_evenly", share)
         return TargetColumns(aim, np.zeros(shape[1]))

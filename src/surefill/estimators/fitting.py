@@ -107,7 +107,8 @@ class Fitting:
         promise and what it is settled by rest on the others, in the ``shape`` that the table had at the first fit."""
         plan(self.progress, parts_of_fit(observations, self.confidences, self._tries, self.risk is not None))
         with part(self.progress, "setting aside"):
-            bound = self._bound(observations)
+            given = observations.bounds if observations.bounds_from is BoundsSource.GIVEN else None
+            bound = known_bound(self.loss, given, self.tolerance, self.delta)
             split = CalibrationSplit.of(observations, self.aim, self.propensity, self.random_state, asked, shape, bound)
         if observations.bounds_from is not BoundsSource.GIVEN:
             split = replace(split, train=split.train.with_bounds(None))
@@ -289,19 +290,21 @@ class Fitting:
         source = train.bounds_from if agrees else BoundsSource.SEEN
         return ClippedLoss(self.loss, train.bounds, source, _range_within(completion, train))
 
-    def _bound(self, observations: Observations) -> tuple[float, float] | None:
-        """(L / tolerance, delta), L the least that a largest loss may be; None where that rests on values."""
-        known = observations.bounds_from is BoundsSource.GIVEN or self.loss.has_limit
-        if self.tolerance is None or not known:
-            return None
-        low, high = observations.bounds
-        return self.loss.largest((high - low) / 2) / self.tolerance, self.delta
-
     @contextmanager
     def _timed(self, stage: str) -> Iterator[None]:
         start = time.perf_counter()
         yield
         self.timings[stage] = time.perf_counter() - start
+
+
+def known_bound(
+    loss: Loss, given_bounds: tuple[float, float] | None, tolerance: float | None, delta: float
+) -> tuple[float, float] | None:
+    """(L / tolerance, delta), L the least that a largest loss may be; None where that rests on values."""
+    if tolerance is None or (given_bounds is None and not loss.has_limit):
+        return None
+    low, high = given_bounds or (0.0, 0.0)  # a loss with a limit has it whatever the bounds are
+    return loss.largest((high - low) / 2) / tolerance, delta
 
 
 def _range_within(completion: Completion, cells: Observations) -> tuple[float, float]:

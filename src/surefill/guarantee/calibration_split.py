@@ -48,22 +48,27 @@ def calibration_share(n_cells: int) -> float:
     return max(least, min(CALIBRATION, ENOUGH_CALIBRATION / n_cells))
 
 
-def larger_share(cells: Observations, loss_over_tolerance: float, delta: float) -> float:
+def larger_share(n_cells: int, n_lines: int, loss_over_tolerance: float, delta: float) -> float:
     """The share of the cells set aside where losses may be far above the tolerance: 40 (L / tolerance) log(1 / delta).
 
-    At most a third, and so that twenty training cells are left for each row and column; never less than
-    :func:`calibration_share`.
+    At most a third, and so that twenty training cells are left for each of ``n_lines`` rows and columns; never less
+    than :func:`calibration_share`.
 
     Examples
     --------
-    >>> import numpy as np
-    >>> seen = Observations(*np.divmod(np.arange(5000), 100), np.zeros(5000))
-    >>> [round(larger_share(seen, ratio, 0.1), 2) for ratio in (2, 15, 100)]
+    >>> [round(larger_share(5000, 150, ratio, 0.1), 2) for ratio in (2, 15, 100)]
     [0.2, 0.28, 0.33]
     """
-    wanted = CELLS_PER_BOUND * loss_over_tolerance * float(np.log(1 / delta)) / len(cells)
-    spare = 1 - LEAST_TRAINING * sum(cells.shape) / len(cells)
-    return max(calibration_share(len(cells)), min(wanted, spare, LARGEST_SHARE))
+    wanted = CELLS_PER_BOUND * loss_over_tolerance * float(np.log(1 / delta)) / n_cells
+    spare = 1 - LEAST_TRAINING * n_lines / n_cells
+    return max(calibration_share(n_cells), min(wanted, spare, LARGEST_SHARE))
+
+
+def share_set_aside(n_cells: int, n_lines: int, aim: Aim, bound: tuple[float, float] | None) -> float:
+    """The share of the cells set aside; ``bound`` is (L / tolerance, delta) where these are known beforehand."""
+    if bound is None or aim == "observed":
+        return calibration_share(n_cells)
+    return larger_share(n_cells, n_lines, *bound)
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,7 +126,7 @@ class CalibrationSplit:
         asked = np.zeros(len(observations), dtype=bool) if asked is None else asked
         drawn = observations.select(~asked) if asked.any() else observations
         drawn = drawn.in_shape(observations.shape if shape is None else shape)
-        share = calibration_share(len(drawn)) if bound is None or aim == "observed" else larger_share(drawn, *bound)
+        share = share_set_aside(len(drawn), sum(drawn.shape), aim, bound)
         calibration, weights = _held_out(drawn, aim, propensity, random_state, share)
         training = np.ones(len(observations), dtype=bool)
         training[observations.find(calibration.rows, calibration.cols)] = False
