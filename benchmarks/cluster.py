@@ -14,6 +14,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -22,6 +23,7 @@ import numpy as np
 
 import surefill as sf
 from surefill.completion import BayesianFactorModel
+from surefill.kernels.factor_updates import moments_width
 
 TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -79,6 +81,37 @@ def own_megabytes(pid: int) -> float:
     return float("nan")
 
 
+class WorkersMemory:
+    """Largest memory of its own (:func:`own_megabytes`) that any of these processes had since this was made.
+
+    ``idle`` is what they had then: of workers that wait for their first call, Python and what is imported.
+    """
+
+    def __init__(self, pids: list[int]) -> None:
+        self.pids, self.idle = pids, max(map(own_megabytes, pids))
+        self.peak, self._ended = self.idle, threading.Event()
+        self._sampling = threading.Thread(target=self._sample, daemon=True)
+        self._sampling.start()
+
+    def _sample(self) -> None:
+        while not self._ended.wait(0.02):
+            self.peak = max(self.peak, *map(own_megabytes, self.pids))
+
+    def parts(self, n_cols: int, k: int, blocks_of_worker: int) -> dict[str, float]:
+        """What a worker had: by itself, for columns, and for its rows, the rest.
+
+        For columns it has sums of normal equations, 8 bytes times :func:`moments_width` for each, of the block under
+        way and of as many nodes of the tree as wait for others. What comes from the machine that asks lies in shared
+        memory.
+        """
+        self._ended.set()
+        self._sampling.join()
+        waiting = int(np.ceil(np.log2(blocks_of_worker)))
+        of_columns = 8 * n_cols * moments_width(k) * (1 + waiting) / 2**20
+        known = {"worker_mb": self.peak, "idle_mb": self.idle, "columns_mb": of_columns}
+        return known | {"rows_mb": self.peak - self.idle - of_columns}
+
+
 def fit_local(train: sf.Observations, rank: int) -> dict[str, object]:
     BayesianFactorModel(rank=rank, max_sweeps=2).fit(train.select(np.arange(600_000)))  # compiled
     cpu, start = processor_seconds(), time.perf_counter()
@@ -100,6 +133,7 @@ def fit_ray(train: sf.Observations, rank: int, n_workers: int) -> dict[str, obje
         before = processor_seconds()
         n_blocks = write_shards(place / "shards", blocks_of(train))
         blocks = RayBlocks(ray, place / "shards", place / "states", n_blocks, n_workers)
+        memory = WorkersMemory(blocks.processes())
         runs = CheckpointedRuns(blocks, place / "states", {}, False)
         solver = BlockedSolver.of(blocks, train.shape, train.unit, min(rank, 10), model.tol, 0, runs)
 
@@ -111,17 +145,16 @@ def fit_ray(train: sf.Observations, rank: int, n_workers: int) -> dict[str, obje
         solver.release(first.state)
         begun_cpu, start = processor_seconds(), time.perf_counter()
         *_, outcome = model.grow(solver, rank, count)
-        pids = blocks.processes()
-        memory = [own_megabytes(pid) for pid in pids]
         spent = {"cpu": processor_seconds() - begun_cpu, "seconds": time.perf_counter() - start}
         spent["starting"] = begun_cpu - before
         completion = solver.completion(outcome, train.shape[0])
         n_cols = len(completion.cols.ids)
+        parts = memory.parts(n_cols, completion.rank + 1, n_blocks // min(n_workers, n_blocks))
         by_layout = [n_workers * size for size in bytes_per_sweep(n_cols, completion.rank + 1, single=True)]
         counted = [last - before for last, before in zip(moved[-1], moved[-2], strict=True)]
         blocks.close()
     counts = {"blocks": n_blocks, "sweeps": len(moved), "counted": counted, "by_layout": by_layout}
-    return {"completion": completion, **spent, "worker_mb": max(memory), **counts}
+    return {"completion": completion, **spent, **parts, **counts}
 
 
 SPARK = """
@@ -182,8 +215,8 @@ def one(arguments: argparse.Namespace) -> None:
 def compare(arguments: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory() as folder:
         print(f"{arguments.cells:,} draws of {arguments.shape[0]:,} x {arguments.shape[1]:,}, rank {arguments.rank}\n")
-        print("| | processor s | to start | s | held-out RMSE | largest difference | MB of a worker |")
-        print("|---|---|---|---|---|---|---|")
+        print("| | processor s | to start | s | held-out RMSE | largest difference | " + MEMORY_HEADER)
+        print("|---|---|---|---|---|---|---|---|---|---|---|")
         results = {}
         for n_workers in (0, *arguments.workers):
             into = f"{folder}/{n_workers}.npy"
@@ -197,7 +230,7 @@ def compare(arguments: argparse.Namespace) -> None:
             name = f"Ray, {n_workers} workers" if n_workers else "one table, threads"
             away = np.abs(predicted - results[0][1]).max()
             figures = f"{found['cpu']:.1f} | {found['starting']:.1f} | {found['seconds']:.0f} | {found['rmse']:.4f}"
-            print(f"| {name} | {figures} | {away:.1e} | {found['worker_mb']:.0f} |", flush=True)
+            print(f"| {name} | {figures} | {away:.1e} | {memory_cells(found, n_workers)}", flush=True)
         if arguments.spark:
             spark(arguments.spark, *simulated(arguments.cells, tuple(arguments.shape)), arguments.rank)
         for n_workers, (found, _) in results.items():
@@ -206,6 +239,18 @@ def compare(arguments: argparse.Namespace) -> None:
                 print(
                     f"\n{n_workers} workers, {found['blocks']} blocks, a sweep: {moved[0]} sent; {moved[1]} received."
                 )
+
+
+MEMORY_HEADER = "MB of a worker at its peak | idle | columns, by formula | rows, the rest | the same of all workers |"
+"""Columns of :func:`memory_cells`."""
+
+
+def memory_cells(found: dict[str, float], n_workers: int) -> str:
+    """The memory of a worker in its parts, as cells of a table."""
+    if not n_workers:
+        return f"{found['worker_mb']:.0f} | | | | |"
+    parts = [found[name] for name in ("worker_mb", "idle_mb", "columns_mb", "rows_mb")]
+    return " | ".join(f"{each:.0f}" for each in [*parts, n_workers * found["rows_mb"]]) + " |"
 
 
 def _both(found: dict[str, list[int]]) -> list[tuple[int, int]]:

@@ -22,7 +22,7 @@ import numpy as np
 import pandas as pd
 
 import surefill as sf
-from cluster import own_megabytes, processor_seconds, simulated
+from cluster import MEMORY_HEADER, WorkersMemory, memory_cells, processor_seconds, simulated
 from surefill.cluster import LocalBackend, RayBackend, ShardedTable, shard_folder_of_files
 from surefill.completion import BayesianFactorModel
 from surefill.confidence import CoverageGame
@@ -31,25 +31,32 @@ from surefill.distributed.job import FolderJob
 from surefill.guarantee import select
 from surefill.losses import SQUARED
 
+SEED = 1
+"""Seed of the job, not that of the table: one seed draws the same numbers, and the cells that the plan is made on would
+lie in the rows that the simulation drew first, which were seen more often than others."""
+
 TOLERANCE = 0.6
 OTHERS = (0.65, 0.7, 0.8, 1.0)
 """Other tolerances at which filled cells are counted, without another fit."""
 
 
-def settle(blocks_folder: Path, n_workers: int, tolerance: float) -> tuple[dict[str, np.ndarray], dict[str, object]]:
+def settle(
+    blocks_folder: Path, n_workers: int, tolerance: float, seed: int = SEED
+) -> tuple[dict[str, np.ndarray], dict[str, object]]:
     """What the job finds, and its cost, once workers have started."""
     table = ShardedTable.stored(blocks_folder)
     assert table is not None
-    model, game = BayesianFactorModel(), CoverageGame()
-    job = FolderJob(table, (0.5, 5.0), model, game, SQUARED, tolerance, 0.05, "unobserved", 1.0, 0, None)
+    model, game = BayesianFactorModel(random_state=seed), CoverageGame(random_state=seed)
+    job = FolderJob(table, (0.5, 5.0), model, game, SQUARED, tolerance, 0.05, "unobserved", 1.0, seed, None)
     with tempfile.TemporaryDirectory() as place:
         backend = RayBackend(workers=n_workers, folder=place) if n_workers else LocalBackend()
         with backend.session(), backend.stored(table.folder, table.n_blocks, "job", {}, MainBlock) as (blocks, runs):
-            pids = [os.getpid()] if not n_workers else blocks.processes()
+            memory = WorkersMemory(blocks.processes() if n_workers else [os.getpid()])
             cpu, start = processor_seconds(), time.perf_counter()
             found = job.settle(blocks, runs)
             spent = {"cpu": processor_seconds() - cpu, "seconds": time.perf_counter() - start}
-            spent |= {"worker_mb": max(own_megabytes(pid) for pid in pids)}
+            per_worker = table.n_blocks // min(max(n_workers, 1), table.n_blocks)
+            spent |= memory.parts(table.shape[1], found.columns.fit.cols.mean.shape[1], per_worker)
             if n_workers:
                 spent |= {"sent": blocks.traffic.sent / 1e6, "received": blocks.traffic.received / 1e6}
     spent["driver_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
@@ -62,17 +69,26 @@ def settle(blocks_folder: Path, n_workers: int, tolerance: float) -> tuple[dict[
     return arrays, spent | told | {"promised": promise.guarantee.promised}
 
 
-def in_memory(folder: Path, tolerance: float) -> dict[str, object]:
+def in_memory(folder: Path, tolerance: float, seed: int = SEED) -> dict[str, object]:
     """The same table given to one completer."""
     seen = sf.read_observations(folder, bounds=(0.5, 5.0))
     cpu, start = processor_seconds(), time.perf_counter()
-    result = sf.PartialCompleter(tolerance=tolerance).fit(seen).result_
+    result = sf.PartialCompleter(tolerance=tolerance, random_state=seed).fit(seen).result_
     spent = {"cpu": processor_seconds() - cpu, "seconds": time.perf_counter() - start}
     told = {"filled": result.selection.n_filled, "error": result.selection.held_out_error, "stages": result.timings}
     others = {t: result.at_tolerance(t).selection.n_filled for t in OTHERS}
     told |= {"filled_at": others, "aurc": sf.metrics.aurc(result.calibration.loss, result.calibration.risk)}
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return spent | told | {"promised": result.guarantee.promised, "driver_mb": memory}
+
+
+def put_files(seen: sf.Observations, folder: Path, n_blocks: int) -> None:
+    """Write the table as eight files to ``files``, and its blocks to ``blocks``."""
+    frame = pd.DataFrame({"user": seen.rows, "item": seen.cols, "rating": np.asarray(seen.values, np.float64)})
+    (folder / "files").mkdir()
+    for part in range(8):
+        frame[part::8].to_parquet(folder / "files" / f"{part}.parquet")
+    shard_folder_of_files(folder / "files", folder / "blocks", LocalBackend(), n_blocks=n_blocks)
 
 
 def one(given: argparse.Namespace) -> None:
@@ -87,15 +103,11 @@ def one(given: argparse.Namespace) -> None:
 def compare(given: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
-        (folder / "files").mkdir()
         if given.movielens:
             seen = sf.datasets.load_movielens(Path(given.movielens).name, path=Path(given.movielens))
         else:
             seen, _ = simulated(given.cells, tuple(given.shape))
-        frame = pd.DataFrame({"user": seen.rows, "item": seen.cols, "rating": np.asarray(seen.values, np.float64)})
-        for part in range(8):
-            frame[part::8].to_parquet(folder / "files" / f"{part}.parquet")
-        shard_folder_of_files(folder / "files", folder / "blocks", LocalBackend(), n_blocks=given.blocks)
+        put_files(seen, folder, given.blocks)
         print(f"{len(seen):,} cells of {seen.shape[0]:,} x {seen.shape[1]:,}, tolerance {given.tolerance}\n")
         first: dict[str, np.ndarray] | None = None
         for name in [*(["memory"] if given.in_memory else []), "0", *map(str, given.workers)]:
@@ -110,6 +122,8 @@ def compare(given: argparse.Namespace) -> None:
                 arrays = dict(found)
             first = first or arrays
             away = {each: float(np.abs(arrays[each] - first[each]).max()) for each in arrays}
+            figures = json.loads(told.stdout.splitlines()[-1])
+            print(f"  {MEMORY_HEADER} {memory_cells(figures, int(name))}", flush=True)
             print(f"  largest differences from threads: {away}", flush=True)
 
 

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
-from sklearn.cluster import KMeans
 from sklearn.utils.extmath import randomized_svd
 
 from surefill.arrays import Array, Indices
@@ -162,6 +161,8 @@ def co_cluster(A: Array | sparse.coo_array) -> tuple[Indices, Indices]:
     k-means on the leading singular vectors of A scaled by row and column sums (Dhillon, 2001); there are as many groups
     as singular values before the largest gap.
     """
+    from sklearn.cluster import KMeans  # 13 MB that every worker of a cluster would have for nothing
+
     m, n = A.shape
     left, values, right = randomized_svd(_scaled(A), min(MAX_GROUPS + 1, m, n), n_iter=POWER_STEPS, random_state=0)
     gaps = -np.diff(values, append=0.0)[1:MAX_GROUPS]

@@ -70,6 +70,7 @@ class BlockOwner:
             return self._answer
         if call.before != self._done:
             return Behind(self._done)
+        self._answer = None  # whoever tells another call has this one's answer; two at once would take twice the memory
         with using_jobs(self._n_jobs):
             self._answer = self._result(call, common, own)
         self._done = call.number

@@ -134,4 +134,4 @@ class GameBlock(PartsBlock):
         components = np.full(self._m, -1, dtype=np.int64)
         components[self._rows(cells)] = col_components[cells.cols]
         self._parts[GAME] = {"slots": play.slots, "counts": play.lines.counts, "components": components}
-        self._plays = {}
+        self._plays, self._shown = {}, self._shown[:0].copy()

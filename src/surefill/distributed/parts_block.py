@@ -90,14 +90,16 @@ class PartsBlock(StoredBlock):
         return int(counts.sum()), int((scatter > 0).sum())
 
     def sampled(self, table: str, share: float, stream: int) -> Part:
-        """The cells of rows that are drawn with probability ``share``, with the rows' numbers among all."""
+        """The cells of rows that are drawn with probability ``share``, with the rows' numbers among all.
+
+        Counts and scatter are single ones where they are the same for all cells.
+        """
         cells = self._cells[table]
         drawn = self._row_coins(stream, 0) < share
         taken = drawn[self._rows(cells)]
         part = cells.select(taken)
-        counts, scatter = (np.broadcast_to(each, len(part)) for each in (part.counts, part.scatter))
-        rows = self._first + self._rows(part)
-        return {"rows": rows, "cols": part.cols, "values": part.values, "counts": counts, "scatter": scatter}
+        rows, repeats = self._first + self._rows(part), {"counts": part.counts, "scatter": part.scatter}
+        return {"rows": rows, "cols": part.cols, "values": part.values} | repeats
 
     # Rows, cells and random numbers
 

@@ -91,7 +91,8 @@ def as_table(
 ) -> tuple[Array, Observations | None]:
     """Numbers of the rows that were gathered, and their cells as a table of these rows alone."""
     rows, cols, values, counts, scatter = (
-        np.concatenate([part[name] for part in parts]) for name in ("rows", "cols", "values", "counts", "scatter")
+        np.concatenate([np.broadcast_to(part[name], len(part["rows"])) for part in parts])
+        for name in ("rows", "cols", "values", "counts", "scatter")
     )
     numbers, line = np.unique(rows, return_inverse=True)
     if not len(rows):
