@@ -1,12 +1,13 @@
 """The coverage game: what it supports, what it does not, and at which rate it is wrong about that."""
 
+import tracemalloc
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from surefill import Observations
-from surefill.confidence import CoverageGame
+from surefill.confidence import CoverageGame, alternating_play, coverage_game, null_support
 from surefill.confidence.alternating_play import CAP
 from surefill.confidence.coverage_game import FLOOR
 from surefill.confidence.null_support import CLASSES, Floors, NullCells, class_edges, shown_in_null
@@ -100,6 +101,32 @@ def test_the_number_of_cores_makes_no_difference(monkeypatch):
     for n_cores in (1, 3):
         monkeypatch.setattr("surefill.parallel.n_cores", lambda n=n_cores: n)
         np.testing.assert_array_equal(CoverageGame().fit(table)[0].dense(), before)
+
+
+def test_plays_one_after_the_other_on_some_lines_at_a_time_come_to_the_same(monkeypatch):
+    table, _, _ = two_groups((400, 300), 0.1, 3)
+    before = CoverageGame().fit(table)[0].dense()
+    monkeypatch.setattr(coverage_game, "MANY_CELLS", 0)
+    monkeypatch.setattr(alternating_play, "LINES_AT_ONCE", 7)
+    monkeypatch.setattr(null_support, "PIECE", 100)
+    np.testing.assert_array_equal(CoverageGame().fit(table)[0].dense(), before)
+
+
+def test_a_game_holds_few_bytes_for_each_observation(monkeypatch):
+    """At most a mask, the rows and columns of the null's half of the cells, and the rows again in the order of columns.
+
+    That is 7 bytes, and 10 leave room for one mask more and what is computed piece by piece; lines take 5 MB at most.
+    """
+    monkeypatch.setattr(coverage_game, "MANY_CELLS", 0)
+    rng = np.random.default_rng(0)
+    rows, cols = np.nonzero(rng.random((4000, 1500)) < 0.5)
+    table = observed(rows, cols, (4000, 1500))
+    CoverageGame().fit(observed(*np.nonzero(rng.random((60, 40)) < 0.5), (60, 40)))
+    tracemalloc.start()
+    CoverageGame().fit(table)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 10 * len(table) + 5e6
 
 
 def test_rows_folded_in_again_are_supported_alike():

@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from surefill.data import COMPACT_CELLS, Groups, Observations, UnitMap, split_entries, split_folds, split_rows
 from surefill.data.groups import compact_positions
+from surefill.data.repeats import others_by_line
 from surefill.datasets import make_low_rank
 from surefill.errors import InputError
 
@@ -65,6 +66,28 @@ def test_grouping_lists_each_rows_entries_in_order(given_draws):
     located = groups.locate(np.arange(6))
     assert located.tolist() == [int(groups.locate(np.array([r]))[0]) for r in range(6)]
     assert [groups.ids[p] if p >= 0 else -1 for p in located] == [r if r in set(rows) else -1 for r in range(6)]
+
+
+@given(st.lists(st.integers(2, 30), min_size=1, max_size=40))
+def test_values_are_taken_group_by_group_with_and_without_an_order(indices):
+    rows = np.array(indices, dtype=np.int32)
+    values, expected = np.arange(len(rows)) + 0.5, np.argsort(rows, kind="stable") + 0.5
+    groups = Groups.of(rows)
+    np.testing.assert_array_equal(groups.take(values), expected)
+    assert "order" not in vars(groups)  # it would take as much memory as the indices
+    assert groups.order.dtype == np.int32
+    np.testing.assert_array_equal(groups.take(values), expected)
+    np.testing.assert_array_equal(values[groups.order], expected)
+
+
+@given(draws)
+def test_other_indices_are_sorted_by_line_then_by_themselves(given_draws):
+    cells = sorted({(i, j) for i, j, _ in given_draws})
+    rng = np.random.default_rng(len(cells))
+    for order in (np.arange(len(cells)), np.lexsort(np.transpose(cells)), rng.permutation(len(cells))):
+        lines, others = np.array(cells, dtype=np.int32)[order].T
+        found = others_by_line(Groups.of(lines), lines, np.ascontiguousarray(others))
+        assert found.tolist() == [j for _, j in cells]
 
 
 @given(st.floats(-1e6, 1e6), st.floats(1e-3, 1e6), st.floats(0, 1))

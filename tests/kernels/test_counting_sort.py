@@ -33,6 +33,17 @@ def test_entries_are_placed_in_the_order_of_their_keys_and_ties_as_they_come(pla
     assert places.tolist() == [np.count_nonzero(given_keys <= key) for key in range(3, 10)]
 
 
+@both("place_values")
+@given(keys)
+def test_values_are_placed_in_the_order_of_their_keys_and_ties_as_they_come(place_values, given_keys):
+    values = np.arange(len(given_keys), dtype=np.float32)
+    places = np.array([np.count_nonzero(given_keys < key) for key in range(3, 10)])
+    taken = np.empty(len(given_keys), dtype=np.float32)
+    place_values(given_keys, 3, places, values, taken)
+    assert taken.tolist() == sorted(values.tolist(), key=lambda value: given_keys[int(value)])
+    assert places.tolist() == [np.count_nonzero(given_keys <= key) for key in range(3, 10)]
+
+
 @both("gather")
 def test_values_are_gathered(gather):
     taken = np.empty(3, dtype=np.float32)

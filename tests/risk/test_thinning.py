@@ -42,6 +42,15 @@ def test_the_fold_has_no_part_in_what_it_is_predicted_by(many):
     np.testing.assert_array_equal(first, second)
 
 
+def test_the_table_of_a_fold_is_not_kept_and_its_variances_are_those_it_had(many):
+    seen, algorithm = many.observations, BayesianFactorModel(rank=2, max_sweeps=5)
+    folds = CrossFit(seen, algorithm)
+    assert folds.completion(0).row_covariances is None
+    train, held_out = folds.split(0)
+    expected = np.log(algorithm.fit(train).variance(held_out.rows, held_out.cols))
+    np.testing.assert_array_equal(folds.residuals().log_variance, expected)
+
+
 def test_blocks_are_hidden_in_some_rows_of_many(many):
     blocks = CrossFit(many.observations, BayesianFactorModel(rank=2, max_sweeps=5)).without_blocks()
     hidden = len(blocks.inside) + len(blocks.crossing)

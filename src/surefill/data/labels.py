@@ -76,16 +76,29 @@ def merge_encoded(parts: Sequence[EncodedIds]) -> EncodedIds | None:
     >>> merge_encoded([EncodedIds(np.array([7, 9]), np.array([1, 0])), EncodedIds(np.array([8, 9]), np.array([1, 1]))])
     EncodedIds(labels=array([7, 8, 9]), codes=array([2, 0, 2, 2], dtype=int32))
     """
-    if len({part.labels.dtype.kind in "iu" for part in parts}) > 1:
+    merged = merge_labels([part.labels for part in parts])
+    if merged is None:
         return None
-    labels = np.unique(np.concatenate([part.labels for part in parts]))
+    labels, places = merged
     codes: NDArray[Any] = np.empty(sum(len(part.codes) for part in parts), dtype=index_type_for(len(labels)))
     first = 0
-    for part in parts:
-        place = np.searchsorted(labels, part.labels).astype(codes.dtype)
+    for part, place in zip(parts, places, strict=True):
         codes[first : first + len(part.codes)] = place[part.codes]
         first += len(part.codes)
     return EncodedIds(labels, codes)
+
+
+def merge_labels(parts: Sequence[NDArray[Any]]) -> tuple[NDArray[Any], list[IntArray]] | None:
+    """All labels of the parts, sorted, and where those of each part are; None if some are integers and others text.
+
+    >>> labels, places = merge_labels([np.array([7, 9]), np.array([8, 9])])
+    >>> labels, places[1]
+    (array([7, 8, 9]), array([1, 2], dtype=int32))
+    """
+    if len({labels.dtype.kind in "iu" for labels in parts}) > 1:
+        return None
+    merged = np.unique(np.concatenate(parts))
+    return merged, [np.searchsorted(merged, labels).astype(index_type_for(len(merged))) for labels in parts]
 
 
 def text_array(texts: Sequence[str]) -> NDArray[Any]:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from surefill.arrays import Array, Floats
 from surefill.data.compact import joined_floats, shortest_floats
 from surefill.data.containers import encoded_columns
-from surefill.data.labels import EncodedIds, merge_encoded
+from surefill.data.labels import EncodedIds, merge_encoded, merge_labels
 from surefill.data.observations import Observations
 from surefill.errors import InputError
 from surefill.inputs import check_range
@@ -190,11 +192,52 @@ def read_long_frame(
 
 
 def read_long_frames(
-    tables: Iterable[Any], names: tuple[str, str, str], source: str, skip_missing: bool
+    tables: Iterable[Any], names: tuple[str, str, str], source: str, skip_missing: bool, length: int
 ) -> LongTable | None:
-    """The lines of a table that comes in parts, each made compact at once; None where the parts are not alike."""
-    found = []
+    """The lines of a table of ``length`` lines that comes in parts; None where the parts are not alike."""
+    lines: _JoinedLines | None = None
     for table in tables:
         part = read_long_frame(table, names, source, skip_missing=skip_missing)
-        found.append(replace(part, values=shortest_floats(part.values)))
-    return joined_tables(found)
+        lines = lines or _JoinedLines(length)  # not before a first part was found sound
+        lines.add(part)
+    return None if lines is None else lines.table(names)
+
+
+class _JoinedLines:
+    """Lines that come in parts, in arrays for all of them: hundreds of small arrays, once they are not needed any more,
+    would leave memory that no large array can use."""
+
+    def __init__(self, length: int) -> None:
+        self._codes: tuple[NDArray[np.int32], ...] = np.empty(length, np.int32), np.empty(length, np.int32)
+        self._values: Floats = np.empty(length, np.float32)
+        self._labels: tuple[list[NDArray[Any]], ...] = [], []
+        self._ends, self._skipped = [0], 0
+
+    def add(self, part: LongTable) -> None:
+        """The lines of one more part."""
+        here = slice(self._ends[-1], self._ends[-1] + len(part.values))
+        for codes, labels, ids in zip(self._codes, self._labels, (part.rows, part.cols), strict=True):
+            codes[here] = ids.codes
+            labels.append(ids.labels)
+        values = shortest_floats(part.values)
+        if values.dtype != self._values.dtype and self._values.dtype == np.float32:
+            self._values = self._values.astype(np.float64)
+        self._values[here] = values
+        self._ends.append(here.stop)
+        self._skipped += part.skipped
+
+    def table(self, names: tuple[str, str, str]) -> LongTable | None:
+        """All lines; None where the ids of some parts are integers and those of others text."""
+        rows, cols = (self._encoded(codes, labels) for codes, labels in zip(self._codes, self._labels, strict=True))
+        if rows is None or cols is None:
+            return None
+        return LongTable(rows, cols, self._values[: self._ends[-1]], names, self._skipped)
+
+    def _encoded(self, codes: NDArray[np.int32], labels: list[NDArray[Any]]) -> EncodedIds | None:
+        """The ids of an axis; the codes of each part are overwritten."""
+        merged = merge_labels(labels)
+        if merged is None:
+            return None
+        for place, (first, last) in zip(merged[1], pairwise(self._ends), strict=True):
+            codes[first:last] = place[codes[first:last]]
+        return EncodedIds(merged[0], codes[: self._ends[-1]])

@@ -58,6 +58,7 @@ def parquet_batches(path: Path, columns: Sequence[str], size: int, ids: Sequence
         with _opened(part, columns, ids) as file:
             for batch in file.iter_batches(batch_size=size, columns=list(columns)):
                 yield pyarrow.Table.from_batches([batch])
+    pyarrow.default_memory_pool().release_unused()  # hundreds of megabytes, kept for further reading otherwise
 
 
 def _schema(path: Path) -> Any:

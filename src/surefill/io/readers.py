@@ -312,10 +312,12 @@ def _read_parquet(path: Path, options: ReadOptions, order_by: Column) -> LongTab
 
 def _read_batches(path: Path, names: tuple[str, str, str], skip_missing: bool) -> LongTable | None:
     """A long table some lines at a time; None where it is short, or where the whole has to tell what it is."""
-    if parquet_length(path) < 2 * BATCH_LINES:
+    length = parquet_length(path)
+    if length < 2 * BATCH_LINES:
         return None
+    batches = parquet_batches(path, names, BATCH_LINES, names[:2])
     try:
-        return read_long_frames(parquet_batches(path, names, BATCH_LINES, names[:2]), names, str(path), skip_missing)
+        return read_long_frames(batches, names, str(path), skip_missing, length)
     except InputError:
         return None
 
