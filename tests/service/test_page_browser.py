@@ -115,9 +115,15 @@ def assert_fits(driver, width):
     assert driver.execute_script("return document.documentElement.scrollWidth") <= width
     wide = (
         "return [...document.querySelectorAll('main *')].filter(e => e.getBoundingClientRect().right > innerWidth + 1"
-        " && !e.closest('.sections') && !e.closest('.scroll')).map(e => e.outerHTML)"
+        " && !e.closest('.sections')).map(e => e.outerHTML)"
     )
     assert driver.execute_script(wide) == []
+    clipped = (
+        "return [...document.querySelectorAll('main select')].filter(e => { const whole = e.cloneNode(true);"
+        " whole.style.cssText = 'position: absolute; width: max-content; max-width: none'; e.after(whole);"
+        " const width = whole.offsetWidth; whole.remove(); return width > e.offsetWidth }).map(e => e.outerHTML)"
+    )
+    assert driver.execute_script(clipped) == []
 
 
 @pytest.mark.parametrize("width", [PHONE, LAPTOP])
