@@ -1,5 +1,6 @@
 """The real thing: a head and two more nodes, workers, a node and the driver killed with -9."""
 
+import logging
 import os
 import signal
 import subprocess
@@ -143,6 +144,14 @@ def folder(movielens, tmp_path_factory):
     return place
 
 
+@pytest.fixture(scope="module")
+def seconds():
+    """How long jobs took, by what was killed: told at the end, with ``--log-cli-level=INFO``."""
+    taken = {}
+    yield taken
+    logging.getLogger(__name__).info("seconds: %s", {name: round(each, 1) for name, each in taken.items()})
+
+
 def completed(folder, output, backend):
     """All cells that are kept, whoever completed them."""
     write = sf.jobs.WriteOptions(top_n=20, digits=12)
@@ -166,12 +175,16 @@ def backend_of(nodes, place, n_workers, **more):
 
 
 @pytest.mark.parametrize("n_workers", [1, 2, 4])
-def test_the_main_job_has_the_result_of_threads(nodes, connection, folder, local, tmp_path, n_workers):
+def test_the_main_job_has_the_result_of_threads(nodes, connection, folder, local, tmp_path, n_workers, seconds):
+    begun = time.perf_counter()
     found = completed(folder, tmp_path / "out", backend_of(nodes, tmp_path, n_workers))
+    seconds[f"nothing, {n_workers} workers"] = time.perf_counter() - begun
     pd.testing.assert_frame_equal(found, local, rtol=1e-6, atol=1e-6)
 
 
-def test_killed_workers_come_back_in_any_stage(nodes, connection, folder, local, tmp_path, monkeypatch, request):
+def test_killed_workers_come_back_in_any_stage(
+    nodes, connection, folder, local, tmp_path, monkeypatch, request, seconds
+):
     rng, begun = np.random.default_rng(), []
 
     class KilledBlocks(RayBlocks):
@@ -188,28 +201,32 @@ def test_killed_workers_come_back_in_any_stage(nodes, connection, folder, local,
     for attempt in range(max(1, request.config.getoption("--kills") // 3)):
         place = tmp_path / str(attempt)
         place.mkdir()
+        start = time.perf_counter()
         found = completed(folder, place / "out", backend_of(nodes, place, 2))
+        seconds[f"one of 2 workers, {attempt}"] = time.perf_counter() - start
         begun[-1].cancel()
         pd.testing.assert_frame_equal(found, local, rtol=1e-6, atol=1e-6)
 
 
-def test_a_killed_node_in_the_main_job_is_done_without(nodes, connection, folder, local, tmp_path):
-    extra = nodes.add()
+def test_a_killed_node_in_the_main_job_is_done_without(nodes, connection, folder, local, tmp_path, seconds):
+    extra, start = nodes.add(), time.perf_counter()
     killer = threading.Timer(8.0, lambda: nodes.kill(extra))
     killer.start()
     found = completed(folder, tmp_path / "out", backend_of(nodes, tmp_path, 4))
+    seconds["a node of one of 4 workers"] = time.perf_counter() - start
     killer.join()
     pd.testing.assert_frame_equal(found, local, rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("until", ["split.stage", "rest.stage", "game.stage"])
-def test_a_killed_driver_of_the_main_job_is_resumed(nodes, connection, folder, tmp_path, until):
+def test_a_killed_driver_of_the_main_job_is_resumed(nodes, connection, folder, tmp_path, until, seconds):
     """By the command line, from files to files."""
     arguments = ["complete", str(folder), "-o", str(tmp_path / "out") + "/", "--tolerance", "0.8", "--top-n", "20"]
     arguments += ["--backend", "ray", "--address", nodes.address, "--workers", "2"]
     arguments += ["--checkpoint", str(tmp_path / "job"), "--json"]
     command = [sys.executable, "-m", "surefill", *arguments]
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2] / "src")}
+    start = time.perf_counter()
     driver = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     for _ in range(3000):
         if (tmp_path / "job" / "job" / "checkpoint" / until).exists() or driver.poll() is not None:
@@ -218,8 +235,11 @@ def test_a_killed_driver_of_the_main_job_is_resumed(nodes, connection, folder, t
     assert driver.poll() is None
     driver.kill()
     driver.wait()
+    before, again = time.perf_counter() - start, time.perf_counter()
     told = subprocess.run([*command, "--resume"], env=environment, capture_output=True, text=True, check=False)
     assert told.returncode == 0, told.stderr
+    seconds[f"the driver after {until}"] = before
+    seconds[f"resumed after {until}"] = time.perf_counter() - again
     whole = complete_folder(
         folder, tmp_path / "whole", LocalBackend(), tolerance=0.8, write=sf.jobs.WriteOptions(top_n=20)
     )
