@@ -50,8 +50,9 @@ test-ray: $(RAY)/.ready  ## a Ray cluster of three nodes on this machine: same r
 bench-cluster: $(RAY)/.ready  ## a fit on row blocks of a Ray cluster next to one table: cost, bytes moved, memory; some ten minutes
 	$(RAY)/bin/python benchmarks/cluster.py
 
-bench-serve: setup $(SERVE)/.ready  ## the service under load: ml-1m replayed, reads and writes, with and without a refit; then memory for MINUTES=30
+bench-serve: setup $(SERVE)/.ready  ## the service under load: ml-1m replayed, reads and writes, with and without a refit; then memory for twice MINUTES=30
 	$(BIN)/python benchmarks/recorded.py serve.py --minutes $(MINUTES)
+	$(BIN)/python benchmarks/recorded.py serve_memory.py --minutes $(MINUTES)
 
 pictures: setup browser  ## the pictures of the front page and of the page about the report, made anew in docs/
 	$(BIN)/python docs/pictures.py
