@@ -13,8 +13,6 @@ import sys
 import tempfile
 from pathlib import Path
 
-import httpx
-
 import surefill as sf
 
 _spec = importlib.util.spec_from_file_location("processes", Path(__file__).with_name("processes.py"))
@@ -44,7 +42,7 @@ def main() -> int:
         command += ["--exclude-path-regex", "/metrics", "--request-timeout", "60"]  # on a busy machine, too
         hooks = os.environ | {"SCHEMATHESIS_HOOKS": str(Path(__file__).with_name("schemathesis_hooks.py"))}
         code = subprocess.run(command, env=hooks).returncode
-        assert httpx.get(f"{service.address}/health/ready").status_code == 200
+        assert processes.get(f"{service.address}/health/ready").status_code == 200
         assert service.end() == 0
     return code
 

@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import httpx
@@ -21,6 +22,11 @@ from surefill.service.store.data_sets import find_data_set
 from surefill.service.store.observations import Columns, read_observations
 
 SOURCE = Path(__file__).parents[2] / "src"
+
+ANSWER_SECONDS = 120.0
+"""How long an answer may take on a machine with twenty times as much to do as it has cores; httpx waits for five."""
+
+get, post = (partial(ask, timeout=ANSWER_SECONDS) for ask in (httpx.get, httpx.post))
 
 
 class Process:
@@ -56,7 +62,7 @@ class Process:
         ends = time.monotonic() + 300
         while time.monotonic() < ends and ") Z " not in Path(f"/proc/{self.number}/stat").read_text():
             with suppress(httpx.TransportError):
-                if httpx.get(f"{self.address}/health/ready").status_code == 200:
+                if get(f"{self.address}/health/ready").status_code == 200:
                     return
             time.sleep(0.02)
         raise AssertionError(f"the service does not become ready: {self.log.read_text()[-2000:]}")

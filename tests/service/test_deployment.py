@@ -11,7 +11,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import httpx
 import pytest
 
 pytestmark = pytest.mark.usefixtures("thorough")
@@ -55,8 +54,11 @@ def test_the_commands_of_the_container_make_a_token_and_serve_with_it(tmp_path):
         service.start()
         host = {"Host": options[options.index("--allow-host") + 1]}
         token = {"Authorization": f"Bearer {made.stdout.strip()}"}
-        assert httpx.get(f"{service.address}/v1/data-sets", headers=host).status_code == 401
-        assert httpx.get(f"{service.address}/v1/data-sets", headers=host | token).json() == {"items": [], "next": None}
+        assert processes.get(f"{service.address}/v1/data-sets", headers=host).status_code == 401
+        assert processes.get(f"{service.address}/v1/data-sets", headers=host | token).json() == {
+            "items": [],
+            "next": None,
+        }
         assert service.end() == 0
     finally:
         service.close()

@@ -10,7 +10,6 @@ import sys
 import time
 from pathlib import Path
 
-import httpx
 import pytest
 
 from surefill.service import Settings
@@ -66,7 +65,7 @@ def refused_start(folder, prefix=()):
     """The sentence with which a service ends that cannot start."""
     command = [*prefix, sys.executable, "-m", "surefill", "serve", "--data", str(folder), "--port", "0"]
     environment = os.environ | {"PYTHONPATH": str(processes.SOURCE)}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120)
     assert (done.returncode, "Traceback" in done.stderr) == (2, False), done.stderr
     return done.stderr.splitlines()[-1]
 
@@ -74,7 +73,7 @@ def refused_start(folder, prefix=()):
 def send(service, number, size=1_000):
     listed = [{"row": f"r{k % 100}", "col": f"c{number}-{k // 100}", "value": float(k)} for k in range(size)]
     key = {"Idempotency-Key": f"batch-{number}"}
-    return httpx.post(f"{service.address}{PATH}/observations", json={"observations": listed}, headers=key, timeout=30)
+    return processes.post(f"{service.address}{PATH}/observations", json={"observations": listed}, headers=key)
 
 
 def assert_problem(answer, status, words):
@@ -85,7 +84,7 @@ def assert_problem(answer, status, words):
 
 def test_a_full_disk_is_said_nothing_acknowledged_is_lost_and_it_goes_on_when_there_is_room(disk, start, tmp_path):
     service = start(disk / "served", log=tmp_path / "log", checkpoint_every=10_000)
-    assert httpx.post(f"{service.address}/v1/data-sets", json={"name": "films"}).status_code == 201
+    assert processes.post(f"{service.address}/v1/data-sets", json={"name": "films"}).status_code == 201
     stored = 0
     while send(service, stored).status_code == 201:
         stored += 1
@@ -93,11 +92,13 @@ def test_a_full_disk_is_said_nothing_acknowledged_is_lost_and_it_goes_on_when_th
     assert stored > 5
     for _ in range(3):
         assert_problem(send(service, stored), 507, f"nothing was stored: {FULL}")
-    assert_problem(httpx.post(f"{service.address}/v1/data-sets", json={"name": "x" * 60}), 507, "nothing was stored")
-    asked = httpx.get(f"{service.address}{PATH}/predictions", params={"row": "r1", "col": "c0-1"})
+    assert_problem(
+        processes.post(f"{service.address}/v1/data-sets", json={"name": "x" * 60}), 507, "nothing was stored"
+    )
+    asked = processes.get(f"{service.address}{PATH}/predictions", params={"row": "r1", "col": "c0-1"})
     assert asked.json()["prediction"]["source"] == "observed"
-    assert httpx.get(f"{service.address}{PATH}/status").json()["observations"] == 1_000 * stored
-    assert httpx.get(f"{service.address}/health/ready").status_code == 200
+    assert processes.get(f"{service.address}{PATH}/status").json()["observations"] == 1_000 * stored
+    assert processes.get(f"{service.address}/health/ready").status_code == 200
 
     service.kill()
     service.start()  # still without room
@@ -108,7 +109,7 @@ def test_a_full_disk_is_said_nothing_acknowledged_is_lost_and_it_goes_on_when_th
     assert send(service, stored - 1).headers["idempotent-replayed"] == "true"
     for number in range(stored, stored + 5):
         assert send(service, number).status_code == 201
-    assert httpx.get(f"{service.address}{PATH}/status").json()["observations"] == 1_000 * (stored + 5)
+    assert processes.get(f"{service.address}{PATH}/status").json()["observations"] == 1_000 * (stored + 5)
     assert service.end() == 0
     assert_uninterrupted(disk / "served", stored + 5)
 
@@ -141,14 +142,14 @@ def test_a_folder_that_becomes_read_only_costs_nothing_that_was_acknowledged(tmp
     folder = tmp_path / "served"
     service = start(folder, prefix=prefix, checkpoint_every=1_000, poll_seconds=0.2)
     options = {"name": "films", "refit_after": 10**9}
-    assert httpx.post(f"{service.address}/v1/data-sets", json=options).status_code == 201
+    assert processes.post(f"{service.address}/v1/data-sets", json=options).status_code == 201
     assert send(service, 0).status_code == 201
     inside = [folder, *folder.rglob("*")]
     for path in inside:
         path.chmod(0o555 if path.is_dir() else 0o644)
-    new = httpx.post(f"{service.address}/v1/data-sets", json={"name": "books"})
+    new = processes.post(f"{service.address}/v1/data-sets", json={"name": "books"})
     assert_problem(new, 507, "nothing was stored: permission denied")
-    assert [each["name"] for each in httpx.get(f"{service.address}/v1/data-sets").json()["items"]] == ["films"]
+    assert [each["name"] for each in processes.get(f"{service.address}/v1/data-sets").json()["items"]] == ["films"]
     assert send(service, 1).status_code == 201, "the database is open, and can be written without a new file"
     assert "fit.lock cannot be written: permission denied" in failed_fit(service)
     service.kill()
@@ -158,15 +159,15 @@ def test_a_folder_that_becomes_read_only_costs_nothing_that_was_acknowledged(tmp
     for path in inside:
         path.chmod(0o755 if path.is_dir() else 0o644)
     service.start()
-    assert httpx.get(f"{service.address}{PATH}/status").json()["observations"] == 2_000
+    assert processes.get(f"{service.address}{PATH}/status").json()["observations"] == 2_000
     assert service.end() == 0
     assert_uninterrupted(folder, 2)
 
 
 def failed_fit(service):
     """Why a job has failed."""
-    number = httpx.post(f"{service.address}{PATH}/jobs").json()["id"]
-    while (job := httpx.get(f"{service.address}{PATH}/jobs/{number}").json())["state"] in ("queued", "running"):
+    number = processes.post(f"{service.address}{PATH}/jobs").json()["id"]
+    while (job := processes.get(f"{service.address}{PATH}/jobs/{number}").json())["state"] in ("queued", "running"):
         time.sleep(0.2)
     assert job["state"] == "failed"
     return job["problem"]

@@ -62,7 +62,7 @@ def test_every_acknowledged_observation_is_there_once_and_the_state_is_that_of_a
 ):
     rng, batches = random.Random(time.time_ns()), distinct_batches(20_000, 10)
     options = {"name": "films", "refit_after": 1_000 if many else 10**9, "refit_share": 0.02}
-    assert httpx.post(f"{service.address}/v1/data-sets", json=options).status_code == 201
+    assert processes.post(f"{service.address}/v1/data-sets", json=options).status_code == 201
     load = processes.Load(service.address, batches, pause=0.1 if many else 0.02)
     load.start()
     for k in range(kills):
@@ -75,7 +75,7 @@ def test_every_acknowledged_observation_is_there_once_and_the_state_is_that_of_a
     load.finish()
     assert not load.refused
     answers = asked_cells(service)
-    status = httpx.get(f"{service.address}{PATH}/status").json()
+    status = processes.get(f"{service.address}{PATH}/status").json()
     assert service.end() == 0
 
     log, model = processes.read_log(settings), last_model(settings)
@@ -95,7 +95,7 @@ def test_every_acknowledged_observation_is_there_once_and_the_state_is_that_of_a
 
 def asked_cells(service):
     cells = [{"row": f"r{i}", "col": f"c{j}"} for i in range(0, SIDE + 20, 4) for j in range(0, SIDE + 20, 4)]
-    asked = httpx.post(f"{service.address}{PATH}/predictions", json={"cells": cells}, timeout=60)
+    asked = processes.post(f"{service.address}{PATH}/predictions", json={"cells": cells})
     assert asked.status_code == 200
     return asked.json()
 
@@ -147,9 +147,9 @@ def test_killed_while_it_fits_or_swaps_it_has_the_old_model_or_the_new_one(
     service, settings, kills, triples, killed, moment
 ):
     options = {"name": "films", "tolerance": 0.1, "refit_after": 10**9}
-    assert httpx.post(f"{service.address}/v1/data-sets", json=options).status_code == 201
+    assert processes.post(f"{service.address}/v1/data-sets", json=options).status_code == 201
     listed = [{"row": str(row), "col": str(col), "value": value} for row, col, value in triples]
-    assert httpx.post(f"{service.address}{PATH}/observations", json={"observations": listed}).status_code == 201
+    assert processes.post(f"{service.address}{PATH}/observations", json={"observations": listed}).status_code == 201
     numbers = [fit_and_kill(service, settings.folder, killed, moment) for _ in range(max(1, kills // 12))]
     assert numbers == sorted(set(numbers))
     assert asked_cells(service)["model"]["observations"] == len(triples)
@@ -161,7 +161,7 @@ def test_killed_while_it_fits_or_swaps_it_has_the_old_model_or_the_new_one(
 def fit_and_kill(service, folder, killed, moment):
     """The number of the model that is in use after a job during which somebody was killed."""
     rng = random.Random(time.time_ns())
-    job = httpx.post(f"{service.address}{PATH}/jobs").json()["id"]
+    job = processes.post(f"{service.address}{PATH}/jobs").json()["id"]
     wait_for(service.children)
     if moment == "fit":
         time.sleep(rng.random() * 5)
@@ -178,7 +178,7 @@ def fit_and_kill(service, folder, killed, moment):
     ended = wait_for(lambda: ended_job(service, job))
     assert ended["state"] == "done", ended
     wait_for(lambda: model_in_use(service) >= ended["model"])
-    assert httpx.get(f"{service.address}{PATH}/report").status_code == 200
+    assert processes.get(f"{service.address}{PATH}/report").status_code == 200
     return model_in_use(service)
 
 
@@ -189,13 +189,13 @@ def half_written(folder):
 
 def ended_job(service, number):
     with suppress(httpx.TransportError):
-        job = httpx.get(f"{service.address}{PATH}/jobs/{number}").json()
+        job = processes.get(f"{service.address}{PATH}/jobs/{number}").json()
         return job if job["state"] in ("done", "failed") else None
     return None
 
 
 def model_in_use(service):
-    model = httpx.get(f"{service.address}{PATH}/promise").json()["model"]
+    model = processes.get(f"{service.address}{PATH}/promise").json()["model"]
     return 0 if model is None else model["number"]
 
 
