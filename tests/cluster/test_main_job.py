@@ -35,6 +35,14 @@ def folder(tmp_path_factory):
     return place
 
 
+@pytest.fixture(scope="module", autouse=True)
+def many():
+    """The small table takes the steps of one of many cells."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("surefill.distributed.few_cells.FEW_CELLS", 0)
+        yield
+
+
 def read(output):
     """What was written, cell by cell."""
     parts = [pd.read_parquet(path) for path in sorted(output.iterdir())]
@@ -62,16 +70,6 @@ def test_what_is_promised_is_told_and_written(done, expected):
     assert expected["observed"].sum() == done.observed_cells
     assert abs(done.filled_cells - done.n_filled) < 0.1 * done.filled_cells
     assert "at most 0.6" in done.guarantee
-
-
-def test_as_much_is_filled_as_of_one_table(done, folder, tmp_path):
-    whole = pd.concat([pd.read_parquet(path) for path in sorted(folder.iterdir())])
-    seen = sf.Observations.from_table(whole)
-    completer = sf.PartialCompleter(tolerance=0.6, completion=MODEL).fit(seen)
-    in_memory = completer.result_.selection
-    assert in_memory.n_filled > 0
-    assert 0.7 < done.n_filled / in_memory.n_filled < 1.4  # one fold against five, other coins
-    assert abs(done.held_out_error - in_memory.held_out_error) < 0.1
 
 
 def test_more_is_set_aside_where_losses_may_be_far_above_the_tolerance(tmp_path):
@@ -172,3 +170,50 @@ def test_what_is_read_is_never_written_over(folder, tmp_path, output, monkeypatc
     with pytest.raises(sf.InputError):
         complete_folder("ratings", output, LocalBackend(), tolerance=0.6, completion=MODEL, n_blocks=2)
     assert {path: path.read_bytes() for path in tmp_path.rglob("*.parquet")} == before
+
+
+class TestFewCells:
+    """Tables whose risk is learnt on the machine that asks, from several folds."""
+
+    @pytest.fixture(autouse=True)
+    def few(self, monkeypatch):
+        monkeypatch.setattr("surefill.distributed.few_cells.FEW_CELLS", 2_000_000)
+
+    def completed(self, folder, place, n_blocks=4):
+        about = {"tolerance": 0.6, "completion": MODEL, "write": WRITE, "n_blocks": n_blocks}
+        return complete_folder(folder, place, LocalBackend(), **about)
+
+    @pytest.fixture
+    def few_expected(self, folder, tmp_path):
+        return read(self.completed(folder, tmp_path / "expected").output)
+
+    def test_the_risk_is_learnt_from_the_losses_of_all_folds(self, folder, expected, few_expected):
+        assert (expected["risk"] - few_expected["risk"]).abs().max() > 0.01
+
+    def test_as_much_is_filled_as_of_one_table(self, folder, tmp_path):
+        done = self.completed(folder, tmp_path / "out")
+        whole = pd.concat([pd.read_parquet(path) for path in sorted(folder.iterdir())])
+        completer = sf.PartialCompleter(tolerance=0.6, completion=MODEL).fit(sf.Observations.from_table(whole))
+        in_memory = completer.result_.selection
+        assert in_memory.n_filled > 0
+        assert 0.8 < done.n_filled / in_memory.n_filled < 1.25  # other coins
+        assert abs(done.held_out_error - in_memory.held_out_error) < 0.1
+
+    def test_neither_workers_nor_blocks_matter(self, folder, few_expected, tmp_path):
+        (tmp_path / "workers").mkdir()
+        found, _ = run(FakeRay(), folder, tmp_path / "workers", 3)
+        pd.testing.assert_frame_equal(found, few_expected, check_exact=True)
+        other = self.completed(folder, tmp_path / "blocks", 7)
+        pd.testing.assert_frame_equal(read(other.output), few_expected, rtol=1e-6, atol=1e-6)
+
+    def test_dead_workers_and_an_ended_driver_change_nothing(self, folder, few_expected, tmp_path, monkeypatch):
+        monkeypatch.setattr("surefill.cluster.ray_blocks.time.sleep", lambda _: None)
+        monkeypatch.setattr("surefill.cluster.ray_blocks.MOST_DEATHS", 10**6)
+        monkeypatch.setattr(EndingBlocks, "ends_at", "take_row_noise")
+        with pytest.raises(EndedError):
+            run(FakeRay(chance=0.02, seed=1), folder, tmp_path, blocks_of=EndingBlocks)
+        monkeypatch.setattr(EndingBlocks, "ends_at", "halve")
+        ray = FakeRay(chance=0.1, seed=2)
+        found, blocks = run(ray, folder, tmp_path, resume=True, blocks_of=EndingBlocks)
+        assert blocks.traffic.restarts > 0
+        pd.testing.assert_frame_equal(found, few_expected, check_exact=True)

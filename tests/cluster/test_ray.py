@@ -218,7 +218,7 @@ def test_a_killed_node_in_the_main_job_is_done_without(nodes, connection, folder
     pd.testing.assert_frame_equal(found, local, rtol=1e-6, atol=1e-6)
 
 
-@pytest.mark.parametrize("until", ["split.stage", "rest.stage", "game.stage"])
+@pytest.mark.parametrize("until", ["split.stage", "whole.stage", "game.stage"])
 def test_a_killed_driver_of_the_main_job_is_resumed(nodes, connection, folder, tmp_path, until, seconds):
     """By the command line, from files to files."""
     arguments = ["complete", str(folder), "-o", str(tmp_path / "out") + "/", "--tolerance", "0.8", "--top-n", "20"]

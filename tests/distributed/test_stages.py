@@ -9,13 +9,17 @@ from surefill.completion import BayesianFactorModel
 from surefill.completion.bayes.blocked_solver import PlainRuns
 from surefill.completion.bayes.row_block import WHOLE
 from surefill.confidence import CoverageGame
-from surefill.distributed.learning import fit_rest, fit_whole
+from surefill.distributed.few_cells import learn_risk
+from surefill.distributed.learning import fit_rest, fit_whole, sampled_rows
 from surefill.distributed.playing import play_game
 from surefill.distributed.risk_block import FOLD, REST
 from surefill.distributed.split_block import FIRST, SECOND, SPLIT
 from surefill.distributed.splitting import split_cells
 from surefill.guarantee.propensity import MarginalPropensity, MarginRaking
+from surefill.losses import SQUARED
+from surefill.risk import CrossFit, PriorRisk, RiskModel
 from surefill.risk.noise_factors import NoiseSide
+from surefill.risk.risk_model import unsupported_factor
 
 from .conftest import SEED, open_blocks
 
@@ -146,6 +150,27 @@ class TestGame:
         columns, _ = play_game(opened.blocks, WHOLE, opened.table.shape, CoverageGame(random_state=SEED))
         assert len(np.unique(columns.components)) == 1
         assert all((block._parts["game"]["components"] == columns.components[0]).all() for block in opened.each)
+
+
+def test_the_risk_of_few_cells_is_that_of_one_table(opened, in_memory):
+    """Of 7,000 cells five folds: curves, columns, and each block's own rows, to the bit."""
+    model, seen = BayesianFactorModel(rank=2, random_state=SEED), in_memory.with_bounds((-3.0, 3.0))
+    cells = sampled_rows(opened.blocks, WHOLE, opened.table.n_cells, opened.table.shape[1], (-3.0, 3.0))
+    columns, prior, _, unsupported = learn_risk(opened.blocks, cells, model, SQUARED, None)
+    folds = CrossFit(seen, model, random_state=SEED)
+    expected, of_prior = RiskModel().fit(seen, model.fit(seen), folds), PriorRisk.measured(folds)
+    for name in ("slope", "knots", "heights", "part_powers"):
+        np.testing.assert_array_equal(getattr(columns, name), getattr(expected, name))
+    np.testing.assert_array_equal(columns.cols.factors, expected.cols.factors)
+    assert (prior.new_row, prior.new_col, prior.neither) == (of_prior.new_row, of_prior.new_col, of_prior.neither)
+    assert unsupported == unsupported_factor(expected, folds.without_blocks(), SQUARED)
+    for name, of_rows in (("", expected.rows), ("hidden_", of_prior.of_rows)):
+        found = [block._row_noise(name) for block in opened.each]
+        ids = np.concatenate([block._first + each.ids for block, each in zip(opened.each, found, strict=True)])
+        np.testing.assert_array_equal(ids, of_rows.ids)
+        for field in ("factors", "slopes", "centres"):
+            own = np.concatenate([getattr(each, field)[:-1] for each in found])
+            np.testing.assert_array_equal(own, getattr(of_rows, field)[:-1])
 
 
 def test_rows_noise_given_a_prior_is_that_learnt_with_it():

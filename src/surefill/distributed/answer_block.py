@@ -86,7 +86,7 @@ class MainBlock(SplitBlock, GameBlock, RiskBlock):
         curve, noise = columns.risk, self._row_noise()
         evidence = Evidence(completion, None, columns.shift)
         factors = noise, curve.cols, curve.slope, curve.knots, curve.heights
-        risk = FittedRisk(evidence, *factors, support, columns.chance)
+        risk = FittedRisk(evidence, *factors, support, columns.chance, curve.part_powers)
         seen = self._cells[TRAIN].row_ids
         return Estimates(
             completion, confidence, risk, replace(columns.prior, row_ids=seen, of_rows=self._hidden_noise())

@@ -22,6 +22,7 @@ from surefill.confidence import Certificate, CoverageGame
 from surefill.data import BoundsSource, UnitMap
 from surefill.distributed import learning
 from surefill.distributed.answer_block import CALIBRATION, TRAIN, EstimateColumns, Settled
+from surefill.distributed.few_cells import are_few, learn_risk
 from surefill.distributed.game_block import GAME
 from surefill.distributed.playing import play_game
 from surefill.distributed.promising import Asked, CalibratedSelection, make_promise
@@ -142,25 +143,45 @@ class FolderJob:
         with self._timed("choice"):
             rank, n_fold = runs.stage("choice", lambda: self._choose(blocks, train), [FOLD])
         model = _with_rank(self.model, rank)
+        few = are_few(train.n_cells, model)
+        before = None if few else self._try(blocks, runs, unit, model)
+        with self._timed("fit"):
+            fit = runs.stage("whole", lambda: self._fit(blocks, runs, unit, model, before))
+            game, certificate = runs.stage(
+                GAME, lambda: play_game(blocks, TRAIN, shape, self.game, self.progress), [GAME]
+            )
+        with self._timed("risk"):
+            if before is None:
+                learnt = runs.stage("risk", lambda: self._learn_risk_here(blocks, train, model), [NOISE])
+            else:
+                about = fit, before[1], train, n_fold, model
+                learnt = runs.stage("risk", lambda: self._learn_risk(blocks, *about), [NOISE, FOLD])
+        risk, prior, chance, shift, unsupported = learnt
+        floor = max(certificate.floor or 0.0, LEAST_FLOOR)
+        return EstimateColumns(fit, game, risk, target, prior, shift, unsupported, floor, chance), certificate
+
+    def _try(self, blocks: Blocks, runs: Runs, unit: UnitMap, model: BayesianFactorModel) -> Any:
+        """The completion without one fold, which the losses of that fold are measured on."""
         for table, value in ((REST, 0), (FOLD, 1)):
             blocks.each("select_cells", table, TRAIN, FOLD, value)
         with self._timed("trial fit"):
             before = runs.stage("rest", lambda: self._fit_rest(blocks, runs, unit, model), [FOLD])
             for table in (REST, f"{REST}-sample", FOLD):
                 blocks.each("forget", table)
-        with self._timed("fit"):
-            fit = runs.stage(
-                "whole", lambda: learning.fit_whole(blocks, runs, shape, TRAIN, before, model, self.progress)
-            )
-            game, certificate = runs.stage(
-                GAME, lambda: play_game(blocks, TRAIN, shape, self.game, self.progress), [GAME]
-            )
-        with self._timed("risk"):
-            about = fit, before[1], train, n_fold, model
-            learnt = runs.stage("risk", lambda: self._learn_risk(blocks, *about), [NOISE, FOLD])
-        risk, prior, chance, shift, unsupported = learnt
-        floor = max(certificate.floor or 0.0, LEAST_FLOOR)
-        return EstimateColumns(fit, game, risk, target, prior, shift, unsupported, floor, chance), certificate
+        return before
+
+    def _fit(self, blocks: Blocks, runs: Runs, unit: UnitMap, model: BayesianFactorModel, before: Any) -> FitColumns:
+        """The completion of all training cells, gone on with from that without a fold where there is one."""
+        shape, progress = self.table.shape, self.progress
+        if before is None:
+            return learning.fit_rest(blocks, runs, shape, unit, model, progress, TRAIN)[1]
+        return learning.fit_whole(blocks, runs, shape, TRAIN, before, model, progress)
+
+    def _learn_risk_here(self, blocks: Blocks, train: SeenValues, model: BayesianFactorModel) -> tuple[Any, ...]:
+        """The risk of few cells, which are gathered: of several folds, as of one table."""
+        gathered = self._sample(blocks, train)
+        risk, prior, chance, unsupported = learn_risk(blocks, gathered, model, self.loss, self.progress)
+        return risk, prior, chance, 0.0, unsupported
 
     def _choose(self, blocks: Blocks, train: SeenValues) -> tuple[int, int]:
         """The rank, chosen on the cells of some rows, and how many cells are left out of the first fit."""

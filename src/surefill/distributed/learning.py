@@ -55,12 +55,13 @@ def fit_rest(
     unit: UnitMap,
     model: BayesianFactorModel,
     progress: ProgressCallback | None,
+    table: str = REST,
 ) -> tuple[BlockedState, FitColumns]:
-    """The completion of the training cells that are not in the fold."""
+    """The completion of the training cells that are not in the fold, or of those of another ``table``."""
     assert model.rank != "auto"
     rank = min(int(model.rank), *shape)
     about = shape, unit, min(rank, FIRST_RANK), model.tol, model.random_state
-    solver = BlockedSolver.of(blocks, *about, runs, name=REST)
+    solver = BlockedSolver.of(blocks, *about, runs, name=table)
     *_, outcome = model.grow(solver, rank, progress)
     return outcome.state, columns_of_fit(blocks, solver, outcome)
 

@@ -54,15 +54,19 @@ class FitColumns:
 @storable
 @dataclass(frozen=True, eq=False)
 class RiskColumns:
-    """What expected losses need of columns and curves: :class:`FittedRisk` and :class:`PriorRisk` but for rows."""
+    """What expected losses need of columns and curves: :class:`FittedRisk` and :class:`PriorRisk` but for rows.
+
+    The priors and ``least`` are for blocks that learn the factors of their own rows.
+    """
 
     slope: float
     knots: Array
     heights: Array
     cols: NoiseFactors
-    row_prior: NoisePrior
-    hidden_prior: NoisePrior
-    least: float
+    row_prior: NoisePrior | None = None
+    hidden_prior: NoisePrior | None = None
+    least: float = 0.0
+    part_powers: tuple[float, float] = (0.0, 0.0)
 
 
 class RiskBlock(PartsBlock):
@@ -130,6 +134,8 @@ class RiskBlock(PartsBlock):
     def learn_row_noise(self, risk: RiskColumns) -> None:
         """The noise factors of the block's rows, given the curve and the columns', and those of rows' own losses where
         their columns are hidden."""
+        assert risk.row_prior is not None
+        assert risk.hidden_prior is not None
         part = self._parts[FOLD]
         rows, counts, predicted = part["rows"], part["counts"], part["predicted"]
         log_expected = risk.slope * part["log_variance"] + np.interp(predicted, risk.knots, risk.heights)
@@ -144,10 +150,20 @@ class RiskBlock(PartsBlock):
         self._parts[NOISE] = noise
         self._parts[FOLD] = {"cells": part["cells"]}
 
+    def take_row_noise(self, noise: Part) -> None:
+        """Of the noise factors of all rows, by their numbers among all, those of the block's."""
+        own: Part = {}
+        for name in ("", "hidden_"):
+            ids = noise[f"{name}ids"]
+            here = (ids >= self._first) & (ids < self._first + self._m)
+            own[f"{name}ids"] = ids[here] - self._first
+            own |= {name + field: noise[name + field][np.append(here, True)] for field in _NOISE}
+        self._parts[NOISE] = own
+
     def _row_noise(self, name: str = "") -> NoiseFactors:
         part = self._parts[NOISE]
         ids = part[f"{name}ids"].astype(np.int64)
-        return NoiseFactors(ids, *(part[name + each] for each in ("factors", "slopes", "centres")))
+        return NoiseFactors(ids, *(part[name + each] for each in _NOISE))
 
     def row_noise_of(self, numbers: Indices) -> tuple[Array, Array, Array]:
         """Noise factors of those of these rows, numbers among all, that are here."""
@@ -165,6 +181,9 @@ class RiskBlock(PartsBlock):
         predicted = completion.at(self._rows(cells), cells.cols)
         return (Least(np.array([predicted.min(initial=np.inf), (-predicted).min(initial=np.inf)])),)
 
+
+_NOISE = ("factors", "slopes", "centres")
+"""Tables of noise factors, with a last line for rows without any."""
 
 _LOSSES = ("loss_from_col", "loss_from_row", "loss_from_none")
 """Losses where the row, the column or both are hidden."""
