@@ -104,7 +104,8 @@ def test_the_number_of_cores_makes_no_difference(monkeypatch):
 
 
 def test_plays_one_after_the_other_on_some_lines_at_a_time_come_to_the_same(monkeypatch):
-    table, _, _ = two_groups((400, 300), 0.1, 3)
+    table, _, _ = two_groups((400, 300), 0.5, 3)
+    assert np.median(table.by_row.sizes) > CAP  # so that it matters which line of the table each is
     before = CoverageGame().fit(table)[0].dense()
     monkeypatch.setattr(coverage_game, "MANY_CELLS", 0)
     monkeypatch.setattr(alternating_play, "LINES_AT_ONCE", 7)
