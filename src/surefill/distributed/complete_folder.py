@@ -46,9 +46,9 @@ def complete_folder(
 
     The main job, all of it on row blocks: what has a line for each row or each cell stays with the blocks, but for
     samples of at most two million cells and the calibration cells, at most half a million. It is that of
-    :func:`surefill.jobs.complete_file` for many cells (more than two million), and takes as its choices the Bayesian
-    factor model and the coverage game. The result does not depend on the number of workers by a bit, nor on files,
-    their order or the number of blocks but for rounding.
+    :func:`surefill.jobs.complete_file`, and takes as its choices the Bayesian factor model and the coverage game; up to
+    two million training cells are all gathered to learn the risk from. The result does not depend on the number of
+    workers by a bit, nor on files, their order or the number of blocks but for rounding.
 
     Parameters
     ----------
