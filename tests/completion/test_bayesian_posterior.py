@@ -1,6 +1,9 @@
 """Posterior variances and covariances of the Bayesian factor model."""
 
+import copy
+import gc
 import pickle
+import weakref
 
 import numpy as np
 import pytest
@@ -100,6 +103,17 @@ def test_covariances_are_computed_when_asked_for_and_once(sim, passes):
     assert passes == [60, 50]
     folded.variance([0], [0])
     assert passes == [60, 50, 9]
+
+
+def test_observations_are_not_kept_once_covariances_are_computed(sim):
+    cells = sim.observations.select(np.arange(len(sim.observations)))
+    completion, kept = BayesianFactorModel(rank=3).fit(cells), weakref.ref(cells)
+    expected = completion.variance([0, 3], [2, 4])
+    del cells
+    gc.collect()
+    assert kept() is None
+    for again in (pickle.loads(pickle.dumps(completion)), copy.deepcopy(completion)):
+        np.testing.assert_array_equal(again.variance([0, 3], [2, 4]), expected)
 
 
 def test_values_alone_need_no_covariances(sim, fitted, passes):

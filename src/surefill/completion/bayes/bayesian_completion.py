@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -52,13 +53,23 @@ class PosteriorCovariances:
         return made
 
     def __getattr__(self, name: str) -> Any:
-        # Only called for what is not set: ``matrices`` until they are computed, ``observations`` where none are known.
+        # Only called for what is not set: ``matrices`` until they are computed, ``observations`` from then on.
+        known = vars(self)
         if name == "observations":
-            return None
-        if name != "matrices":
+            return known["_seen"]() if "_seen" in known else None
+        seen, compute = known.get("observations"), known.get("_compute")
+        if name != "matrices" or (compute is None and name not in known):
             raise AttributeError(name)
-        object.__setattr__(self, "matrices", self._compute())
-        return self.matrices
+        if compute is not None:  # else another thread has computed them meanwhile
+            # The observations are still known, but not kept in memory for it: of very many cells they are large.
+            known |= {"matrices": compute(), "_seen": weakref.ref(seen)}
+            known.pop("_compute", None)
+            known.pop("observations", None)
+        return known["matrices"]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All but the reference to observations that are elsewhere, for copies and other processes."""
+        return {name: value for name, value in vars(self).items() if name != "_seen"}
 
     def match(self, mean: Array) -> bool:
         """Whether they are finite and of the size of the means; taken for granted until computed."""
