@@ -143,7 +143,7 @@ def write_rows(
     pieces = table.pieces(per_piece)
     lines = write_pieces(output, pieces, columns=names, exact=exact, written=_reported(len(pieces), progress))
     cells, seconds = len(rows) * seen.shape[1], time.perf_counter() - start
-    missing = cells - int(np.isin(seen.rows, rows).sum())
+    missing = cells - int(seen.by_row.sizes[np.isin(seen.by_row.ids, rows)].sum())  # by rows: cells may be very many
     done = table.digits, len(rows), missing, table.filled_cells(missing), cells, seconds
     return WrittenTable(Path(output), lines, layout, *done)
 
