@@ -113,15 +113,18 @@ def last_model(settings):
     engine = open_engine(settings.address)
     with engine.connect() as connection:
         films = find_data_set(connection, "films")
-        for model in last_models(connection, films.id, 1):
-            uninterrupted = fit(films, *gather(connection, films, model.sequence))
-            served = sf.load(folder_of(settings.folder, films) / model.file)
-            cells = np.indices(uninterrupted.observations_.shape).reshape(2, -1)
-            expected = vars(uninterrupted.result_.answer(*cells))
-            for name, found in vars(served.result_.answer(*cells)).items():
-                np.testing.assert_array_equal(found, expected[name])
-            return model
-    return None
+        model = next(iter(last_models(connection, films.id, 1)), None)
+        gathered = None if model is None else gather(connection, films, model.sequence)
+    engine.dispose()
+    if model is None:
+        return None
+    uninterrupted = fit(films, *gathered)
+    served = sf.load(folder_of(settings.folder, films) / model.file)
+    cells = np.indices(uninterrupted.observations_.shape).reshape(2, -1)
+    expected = vars(uninterrupted.result_.answer(*cells))
+    for name, found in vars(served.result_.answer(*cells)).items():
+        np.testing.assert_array_equal(found, expected[name])
+    return model
 
 
 def assert_same_answers(answers, uninterrupted, model):
