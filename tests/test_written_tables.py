@@ -51,9 +51,9 @@ def test_top_n_is_the_best_of_each_row_by_brute_force(completer, cells, seen, tm
     done = write_completed(completer, tmp_path / "best.csv", WriteOptions(top_n=3, digits=15))
     expected = []
     for person in seen.row_labels:
-        filled = [(cell["value"], film) for (row, film), cell in cells.items()
+        filled = [(-cell["value"], cell["risk"], film) for (row, film), cell in cells.items()
                   if row == person and cell["keep"] and not cell["observed"]]  # fmt: skip
-        expected += [(person, film) for _, film in sorted(filled, key=lambda pair: -pair[0])[:3]]
+        expected += [(person, film) for *_, film in sorted(filled)[:3]]
     assert [(line["person"], line["film"]) for line in lines_of(tmp_path / "best.csv")] == expected
     assert 0 < done.lines == len(expected) <= 90
     assert done.filled_cells == sum(cell["keep"] and not cell["observed"] for cell in cells.values())

@@ -106,8 +106,11 @@ def test_as_a_process_and_the_help_teaches(ratings, tmp_path):
     assert "surefill evaluate ratings.csv --by fold --fold 1" in CliRunner().invoke(evaluate, ["--help"]).output
 
 
-def test_five_observations_end_in_a_sentence(tmp_path, run, capsys):
+def test_five_observations_promise_nothing_and_fewer_end_in_a_sentence(tmp_path, run, capsys):
     path = tmp_path / "tiny.csv"
     path.write_text("user,item,rating\na,x,5\na,y,3\nb,x,4\nb,y,2\nc,x,1\n")
-    assert run("evaluate", path) == 2
-    assert "at least 2 observed cells" in capsys.readouterr().err
+    assert run("evaluate", path) == 0
+    assert capsys.readouterr().out.count("nothing promised") == 5
+    path.write_text("user,item,rating\na,x,5\na,y,3\nb,x,4\n")
+    assert run("evaluate", path, "--by", "3") == 2
+    assert "2 observed cells are too few to learn from" in capsys.readouterr().err

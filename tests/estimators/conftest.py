@@ -42,5 +42,5 @@ def fitted(sim):
 
 @pytest.fixture(scope="session")
 def blocks():
-    sim = make_blocks((15, 15), n_draws=675, rank=2, noise=0.1, random_state=0)
+    sim = make_blocks((15, 15), n_draws=1000, rank=2, noise=0.1, random_state=1)
     return sim, PartialCompleter(tolerance=0.5, confidence=CoverageProgram(K=1.0, gamma=0.3)).fit(sim.observations)

@@ -81,6 +81,15 @@ def test_few_cells_are_split_all_the_same(n):
     assert np.isfinite(split.weights.at(*np.indices((5, 6)).reshape(2, -1))).all()
 
 
+@pytest.mark.parametrize("aim", ["observed", "unobserved"])
+def test_coins_know_nothing_of_a_table_simulated_with_the_same_seed(aim):
+    """More than four standard errors, of means over some 800 cells, have a chance below 1 in 10,000."""
+    values = np.random.default_rng(7).random(4000)
+    seen = Observations(np.arange(4000) // 80, np.arange(4000) % 80, values, (50, 100))
+    held_out = CalibrationSplit.of(seen, aim, None, random_state=7).calibration.values
+    assert abs(held_out.mean() - values.mean()) < 4 * values.std() / np.sqrt(len(held_out))
+
+
 def test_cells_like_the_observed_ones_all_weigh_the_same():
     seen = cells_by_coins(np.random.default_rng(4), np.full((30, 20), 0.3))
     split = CalibrationSplit.of(seen, "observed", None, 0)

@@ -13,9 +13,12 @@ from surefill.data.compact import PIECE
 from surefill.data.observations import Observations
 from surefill.errors import InputError, invalid_parameter
 
+Seed = int | tuple[int, ...]
+"""What a stream of random numbers begins with: a number, or numbers of which the later ones tell streams apart."""
+
 
 def split_entries(
-    observations: Observations, held_out: float = 0.2, random_state: int = 0
+    observations: Observations, held_out: float = 0.2, random_state: Seed = 0
 ) -> tuple[Observations, Observations]:
     """(train, held out): a random share ``held_out`` of the cells, drawn without replacement.
 
@@ -59,7 +62,7 @@ def fold_numbers(n_cells: int, n_folds: int, random_state: int) -> NDArray[Any]:
     return np.random.default_rng(random_state).permutation(np.resize(numbers, n_cells))
 
 
-def bernoulli_mask(n_cells: int, chance: float, random_state: int) -> NDArray[np.bool_]:
+def bernoulli_mask(n_cells: int, chance: float, random_state: Seed) -> NDArray[np.bool_]:
     """True for each cell independently with probability ``chance``.
 
     >>> bernoulli_mask(4, 0.5, random_state=0)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from surefill.arrays import Array
 from surefill.data import COMPACT_CELLS, Observations
 from surefill.data.compact import piecewise
-from surefill.data.splits import bernoulli_mask, split_entries
+from surefill.data.splits import Seed, bernoulli_mask, split_entries
 from surefill.guarantee.propensity import Aim, MarginRaking, calibrate, choose_propensity
 from surefill.guarantee.target_weights import LARGEST_RATE, HeldOutRate, TargetWeights
 
@@ -34,6 +34,10 @@ LEAST_TRAINING = 20
 
 ENOUGH_CHANCES = 1_000_000
 """Cells from whose propensities the rate of holding out is chosen: the share is then met to a thousandth."""
+
+HALVES, HELD_OUT = 1, 2
+"""Streams of coins apart from what ``random_state`` alone begins: a table simulated with the same number, as examples
+often are, would share its random numbers with the coins, and a promise needs coins that know nothing of the table."""
 
 ENOUGH_TO_RAKE = 5_000
 """With fewer cells in the second half the sampling error of a mean, some 3%, hides what raking would mend."""
@@ -144,14 +148,15 @@ def _held_out(
     """A share of the cells as calibration cells, and their weights."""
     if aim == "observed":
         choose_propensity(propensity, aim, observations, share, random_state)
-        return split_entries(observations, share, random_state)[1], TargetWeights(aim, shape=observations.shape)
-    first, second = _halves(observations, random_state)
+        calibration = split_entries(observations, share, (random_state, HELD_OUT))[1]
+        return calibration, TargetWeights(aim, shape=observations.shape)
+    first, second = _halves(observations, (random_state, HALVES))
     model = choose_propensity(propensity, aim, first, 1 - LARGEST_RATE, random_state)
     assert model is not None
     some = slice(None, None, max(1, len(first) // ENOUGH_CHANCES))
     rate = HeldOutRate.of(model.at(first.rows[some], first.cols[some]), share)
     modelled = piecewise(model.at, second.rows, second.cols)
-    held_out = _bernoulli(rate.at(modelled) / LARGEST_RATE, random_state)
+    held_out = _bernoulli(rate.at(modelled) / LARGEST_RATE, (random_state, HELD_OUT))
     calibrated = calibrate(model, first, second, 1 - LARGEST_RATE, random_state)
     if len(second) >= ENOUGH_TO_RAKE:
         corrected = piecewise(calibrated.corrected, modelled, second.rows, second.cols)
@@ -162,19 +167,19 @@ def _held_out(
     return second.select(held_out), weights
 
 
-def _halves(observations: Observations, random_state: int) -> tuple[Observations, Observations]:
-    """Two halves by a fair coin for each cell; neither is empty."""
-    second = bernoulli_mask(len(observations), LARGEST_RATE, random_state)
-    if second.all() or not second.any():
-        tossed = np.random.default_rng(random_state).random(len(observations))
-        second[np.argmin(tossed)] = True
-        second[np.argmax(tossed)] = False
+def _halves(observations: Observations, seed: Seed) -> tuple[Observations, Observations]:
+    """Two halves by a fair coin for each cell; neither is empty, and of three cells or more two are in the first."""
+    n_cells = len(observations)
+    second = bernoulli_mask(n_cells, LARGEST_RATE, seed)
+    n_second = int(np.clip(np.count_nonzero(second), 1, max(1, n_cells - 2)))
+    if n_second != np.count_nonzero(second):
+        second = np.random.default_rng(seed).permutation(n_cells) < n_second
     return observations.select(~second), observations.select(second)
 
 
-def _bernoulli(chances: Array, random_state: int) -> NDArray[np.bool_]:
+def _bernoulli(chances: Array, seed: Seed) -> NDArray[np.bool_]:
     """True independently with these probabilities; at least one is."""
-    tossed = np.random.default_rng([random_state, 1]).random(len(chances)) / chances
+    tossed = np.random.default_rng(seed).random(len(chances)) / chances
     mask = np.asarray(tossed < 1)
     if not mask.any():
         mask[np.argmin(tossed)] = True
