@@ -107,9 +107,11 @@ def test_intervals_hold_new_values_for_every_loss(fitted, loss):
     rows, cols = np.indices(mean.shape).reshape(2, -1)
     low, high = completers[loss].predict_interval(rows, cols, 0.8)
     assert np.mean((low <= values.ravel()) & (values.ravel() <= high)) == pytest.approx(0.8, abs=0.04)
-    widths = (high - low).std() / (high - low).mean()
-    # For a share beyond a distance all are alike, but for some at the ends of the range of predictions.
-    assert widths < 1e-2 if isinstance(loss, Misclassification) else widths > 0.2
+    widths = high - low
+    if isinstance(loss, Misclassification):  # all alike, but where the range of predictions ends: seen in 0.5%
+        assert np.mean(np.abs(widths - np.median(widths)) > 1e-9) < 0.02
+    else:
+        assert widths.std() / widths.mean() > 0.2
 
 
 def test_a_saved_model_keeps_its_loss(tmp_path):
