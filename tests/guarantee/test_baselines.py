@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy.stats import binom
+from scipy.stats import binom, norm
 
 from surefill.guarantee.baselines import (
     Candidates,
@@ -15,6 +15,7 @@ from surefill.guarantee.baselines import (
     score_selection,
     thinned,
 )
+from surefill.guarantee.baselines.learn_then_test import fallback_rejections
 
 LARGEST = 4.0
 
@@ -172,3 +173,20 @@ def test_without_candidates_or_held_out_cells_nothing_is_kept():
 def test_without_a_range_of_losses_nothing_is_selected():
     held_out, candidates = HeldOut(np.ones(3), np.zeros(3), np.ones(3)), Candidates(np.ones(4), np.ones(4))
     assert not score_selection(held_out, candidates, 0.3, 0.0).any()
+
+
+def test_fallback_passes_levels_on():
+    level = np.array([0.02, 0.0, 0.03, 0.0])
+    enough = -np.log(np.array([0.02, 0.02, 0.05, 0.05]))
+    assert fallback_rejections(enough, level).all()
+    assert fallback_rejections(enough - 1e-9, level).tolist() == [False] * 4
+    later = np.array([0.0, 9.0, -np.log(0.03), -np.log(0.03)])
+    assert fallback_rejections(later, level).tolist() == [False, False, True, True]
+
+
+def test_fallback_keeps_the_chance_of_any_false_rejection():
+    """All hypotheses true, p-values of the first cells that are exact and dependent: the worst case for a sequence."""
+    rng, levels, sizes = np.random.default_rng(2), np.array([0.03, 0.0, 0.07, 0.0, 0.0]), np.array([8, 16, 24, 32, 40])
+    walks = np.cumsum(rng.normal(size=(4000, 40)), axis=1)[:, sizes - 1] / np.sqrt(sizes)
+    false = sum(fallback_rejections(-norm.logsf(walk), levels).any() for walk in walks)
+    assert binom.ppf(0.0001, 4000, 0.08) <= false <= binom.ppf(0.9999, 4000, levels.sum())

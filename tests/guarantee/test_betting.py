@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from surefill.guarantee.betting import LARGEST_BET, fallback_rejections, robust_gains, running_log_capital
+from surefill.guarantee.betting import LARGEST_BET, robust_gains, running_log_capital
 
 TOLERANCE, LARGEST, DELTA = 0.3, 4.0, 0.1
 
@@ -159,24 +159,3 @@ def test_capital_falls_with_every_loss_and_with_sensitivity(losses, tolerance, G
 def test_a_bet_that_could_lose_all_is_not_made():
     running = running_log_capital(np.array([0.1, -1.0, 0.1]), np.ones(3), 1.0)
     assert running.tolist() == [0.0, pytest.approx(np.log(1.1)), -np.inf, -np.inf]
-
-
-def test_fallback_passes_levels_on():
-    level = np.array([0.02, 0.0, 0.03, 0.0])
-    enough = -np.log(np.array([0.02, 0.02, 0.05, 0.05]))
-    assert fallback_rejections(enough, level).all()
-    assert fallback_rejections(enough - 1e-9, level).tolist() == [False] * 4
-    later = np.array([0.0, 9.0, -np.log(0.03), -np.log(0.03)])
-    assert fallback_rejections(later, level).tolist() == [False, False, True, True]
-
-
-def test_fallback_keeps_the_chance_of_any_false_rejection():
-    """All hypotheses true, capitals that are dependent (nested sets): the worst case for a sequence."""
-    rng = np.random.default_rng(2)
-    levels = np.array([0.03, 0.0, 0.07, 0.0, 0.0])
-    bets, false = bets_for(200), 0
-    for losses in losses_at_the_boundary(rng, (3000, 200))["smooth"]:
-        paths = [running_log_capital(TOLERANCE - losses, np.ones(200), bet) for bet in bets]
-        running = np.logaddexp.reduce(paths, axis=0) - np.log(len(bets))
-        false += fallback_rejections(running[[40, 80, 120, 160, 200]], levels).any()
-    assert false <= binom.ppf(0.9999, 3000, DELTA)

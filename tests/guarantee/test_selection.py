@@ -194,28 +194,20 @@ def test_too_few_entries_are_told_how_many_would_do_and_what_could_be_promised()
 
 
 @given(st.integers(1, 300), st.floats(0.01, 5), st.floats(0.001, 0.5), st.floats(1, 2))
-def test_levels_add_up_to_delta_and_bets_leave_capital_whatever_is_lost(n, tolerance, delta, G):
+def test_shares_of_the_capital_add_up_to_it_and_bets_leave_some_whatever_is_lost(n, tolerance, delta, G):
     plan = plan_for(tolerance, n, delta=delta, sensitivity=G)
-    assert plan.levels.sum() == pytest.approx(delta)
     assert (np.diff(plan.sets.thresholds) > 0).all()
     assert plan.sets.thresholds[-1] == plan.population.risk[-1]
-    np.testing.assert_allclose(plan.stakes.sum(axis=1), 1.0)
+    assert plan.stakes.sum() == pytest.approx(1.0)
     assert (plan.sets.bets * G * (plan.largest_loss - tolerance) < 1).all()
 
 
-def test_sets_tested_at_once_share_the_bets_of_the_large_ones_and_sets_tested_in_a_sequence_have_their_own():
+@pytest.mark.parametrize("missing", [2000.0, None])
+def test_the_capital_is_on_the_bets_of_the_large_sets(missing):
     risk, size = np.linspace(0.01, 1.0, 2000), 2000
-    at_once, in_sequence = (
-        SelectionPlan(
-            0.6, 0.1, 0.0, 999, 999,
-            Population.of(risk, np.full(size, 2.0), np.ones(size), 1.0, np.ones(size, dtype=bool), missing), SQUARED,
-        )
-        for missing in (2000.0, None)
-    )  # fmt: skip
-    assert len(np.unique(in_sequence.stakes, axis=0)) > 1
-    assert len(np.unique(at_once.stakes, axis=0)) == 1
-    best = at_once.sets.best[at_once.sets.target :]
-    assert set(np.flatnonzero(at_once.stakes[0])) == set(best)
+    cells = Population.of(risk, np.full(size, 2.0), np.ones(size), 1.0, np.ones(size, dtype=bool), missing)
+    plan = SelectionPlan(0.6, 0.1, 0.0, 999, 999, cells, SQUARED)
+    assert set(np.flatnonzero(plan.stakes)) == set(plan.sets.best[plan.sets.target :])
 
 
 @pytest.mark.parametrize("delta", [0.01, 0.1, 0.5])
@@ -223,31 +215,39 @@ def test_sets_tested_at_once_need_a_capital_of_one_over_delta(delta):
     risk, size = np.linspace(0.01, 1.0, 2000), 2000
     cells = Population.of(risk, np.full(size, 2.0), np.ones(size), 1.0, np.ones(size, dtype=bool), float(size))
     plan = SelectionPlan(0.6, delta, 0.0, 999, 999, cells, SQUARED)
-    won = np.full(plan.stakes.shape, np.log(1 / delta))
+    won = np.full((len(plan.sets.thresholds), len(plan.stakes)), np.log(1 / delta))
     assert len(tested_sets.rejected_sets(plan, won + 1e-6)) == len(won)
     assert len(tested_sets.rejected_sets(plan, won - 1e-6)) == 0
 
 
-@pytest.mark.parametrize("leaves_out", [True, False])
-def test_sets_that_break_the_tolerance_are_promised_with_a_chance_of_at_most_delta(leaves_out):
-    """Exactly, over all ways the coins may fall: about filled cells, which depend on them, or all cells of a set."""
+@pytest.mark.parametrize("aim", ["unobserved", "all", "observed"])
+def test_sets_that_break_the_tolerance_are_promised_with_a_chance_of_at_most_delta(aim):
+    """Exactly, over all ways the coins may fall: about filled cells, which depend on them, all cells of a set, or cells
+    in proportion to chances that the test does not know."""
     n, delta, chances = 8, 0.8, []
     falls, risk = np.array(list(np.ndindex(*[2] * n)), dtype=bool), np.linspace(0.001, 0.01, n)
     for bad, rarely in product(([1, 2], [1, 4, 7], [5, 6, 7]), (0.15, 0.3)):
         loss, pi = np.zeros(n), np.full(n, 0.3)
         loss[bad], pi[bad] = 1.0, rarely
-        cells = Population.of(risk, 1 / pi, np.ones(n), 1.0, np.ones(n, dtype=bool), float(n))
-        plan = SelectionPlan(0.3, delta, 0.0, n, n, cells, SQUARED, leaves_out_calibration=leaves_out)
+        weight, missing = (np.ones(n), None) if aim == "observed" else (1 / pi, float(n))
+        count = pi.mean() if aim == "observed" else 1.0
+        cells = Population.of(risk, weight, np.ones(n), count, np.ones(n, dtype=bool), missing)
+        plan = SelectionPlan(0.3, delta, 0.0, n, n, cells, SQUARED, leaves_out_calibration=aim == "unobserved")
         wrong = 0.0
         for held_out in falls:
             ones = np.ones(np.count_nonzero(held_out))
-            seen = Calibration(risk[held_out], ones, loss[held_out], ones, 1 / pi[held_out])
+            seen = Calibration(risk[held_out], ones, loss[held_out], ones, weight[held_out])
             rejected = tested_sets.TestedSets.of(plan, seen).rejected(plan, 1.0)
-            if any(broken(plan, j, risk, loss, pi, held_out, leaves_out) for j in rejected):
+            if any(broken(plan, j, risk, loss, weight, about(aim, pi, held_out)) for j in rejected):
                 wrong += np.prod(np.where(held_out, pi, 1 - pi))
         chances.append(wrong)
     assert max(chances) <= delta
     assert max(chances) > delta / 2
+
+
+def about(aim, pi, held_out):
+    """How much each cell counts in what is promised."""
+    return {"unobserved": (~held_out).astype(float), "all": np.ones(len(pi)), "observed": pi}[aim]
 
 
 @pytest.mark.parametrize(("risk", "held_out", "lucky"), [(0.5, 200, True), (0.2, 200, False), (0.2, 20, True)])
@@ -262,11 +262,10 @@ def test_nothing_is_promised_where_a_promise_is_less_likely_than_delta(risk, hel
     assert select(plan, calibration, advise=False).empty == lucky
 
 
-def broken(plan, j, risk, loss, pi, held_out, leaves_out):
-    """Whether the mean loss of the cells that set number j promises about exceeds the tolerance."""
-    inside = (risk <= plan.sets.thresholds[j]) & ((1 - plan.tolerance) / pi <= plan.sets.most_exposure)
-    about = inside & ~held_out if leaves_out else inside
-    return about.any() and loss[about].mean() > plan.tolerance
+def broken(plan, j, risk, loss, weight, counts):
+    """Whether the mean loss of set number j, of cells that count so much each, exceeds the tolerance."""
+    inside = (risk <= plan.sets.thresholds[j]) & ((1 - plan.tolerance) * weight <= plan.sets.most_exposure)
+    return counts[inside].any() and np.average(loss[inside], weights=counts[inside]) > plan.tolerance
 
 
 def test_what_is_said_to_be_survived_is_promised_when_asked_for():

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from scipy.stats import binom
 
 from surefill import InputError, Observations
 from surefill.guarantee import CalibrationSplit, GivenPropensity, HeldOutRate, TargetWeights
@@ -81,6 +82,24 @@ def test_few_cells_are_split_all_the_same(n):
     assert np.isfinite(split.weights.at(*np.indices((5, 6)).reshape(2, -1))).all()
 
 
+@pytest.mark.parametrize("n", [2, 3, 30])
+def test_cells_like_the_observed_ones_are_held_out_by_coins(n):
+    """Of coins, numbers differ; of two cells one is trained on whatever they show."""
+    seen = Observations(np.arange(n), np.zeros(n, dtype=int), np.arange(n), (n, 1))
+    splits = [CalibrationSplit.of(seen, "observed", None, seed) for seed in range(2000)]
+    held_out = np.array([len(split.calibration) for split in splits])
+    assert held_out.min() >= 1
+    assert held_out.max() < n
+    expected = np.clip(binom.rvs(n, 0.2, size=2000, random_state=0), 1, n - 1)
+    assert held_out.mean() == pytest.approx(expected.mean(), abs=0.2)
+    assert held_out.std() == pytest.approx(expected.std(), abs=0.2)
+
+
+def test_a_single_cell_cannot_be_set_aside():
+    with pytest.raises(InputError, match="at least 2 observed cells"):
+        CalibrationSplit.of(Observations([0], [0], [1.0]), "observed", None, 0)
+
+
 @pytest.mark.parametrize("aim", ["observed", "unobserved"])
 def test_coins_know_nothing_of_a_table_simulated_with_the_same_seed(aim):
     """More than four standard errors, of means over some 800 cells, have a chance below 1 in 10,000."""
@@ -94,7 +113,6 @@ def test_cells_like_the_observed_ones_all_weigh_the_same():
     seen = cells_by_coins(np.random.default_rng(4), np.full((30, 20), 0.3))
     split = CalibrationSplit.of(seen, "observed", None, 0)
     assert (split.weights.at(seen.rows, seen.cols) == 1).all()
-    assert len(split.calibration) == round(0.2 * len(seen))
     certain = TargetWeights("unobserved", GivenPropensity(np.ones((1, 1))), HeldOutRate(0.1))
     assert certain.at([0], [0])[0] == pytest.approx(1)
 

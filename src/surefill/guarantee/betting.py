@@ -21,7 +21,6 @@ beyond the tolerance G times more: then w_x g_x is at most what the true chance 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from surefill.arrays import Array
 
@@ -46,18 +45,3 @@ def running_log_capital(gains: Array, weights: Array, bet: float, leave_out: Arr
     factors = 1.0 + bet * weights * gains
     steps = np.log(factors, where=factors > 0, out=np.full(factors.shape, -np.inf)) - bet * leave_out
     return np.concatenate([np.zeros(1), np.cumsum(steps)])
-
-
-def fallback_rejections(log_capital: Array, levels: Array) -> NDArray[np.bool_]:
-    """Which of a sequence of hypotheses are rejected, with at most sum(levels) for the chance of any false rejection.
-
-    Hypothesis j has a level of its own and inherits that of its predecessor where that one was rejected (the fallback
-    procedure of Wiens and Dmitrienko, 2005, valid under any dependence). All weight on the first is testing in a
-    fixed sequence.
-    """
-    rejected, inherited = np.zeros(len(levels), dtype=bool), 0.0
-    for j, own in enumerate(levels):
-        level = inherited + own
-        rejected[j] = level > 0 and log_capital[j] >= -np.log(level)
-        inherited = level if rejected[j] else 0.0
-    return rejected

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from surefill.arrays import Array
 from surefill.data import COMPACT_CELLS, Observations
 from surefill.data.compact import piecewise
-from surefill.data.splits import Seed, bernoulli_mask, split_entries
+from surefill.data.splits import Seed, bernoulli_mask
+from surefill.errors import InputError
 from surefill.guarantee.propensity import Aim, MarginRaking, calibrate, choose_propensity
 from surefill.guarantee.target_weights import LARGEST_RATE, HeldOutRate, TargetWeights
 
@@ -79,7 +80,8 @@ def share_set_aside(n_cells: int, n_lines: int, aim: Aim, bound: tuple[float, fl
 class CalibrationSplit:
     """Training cells, calibration cells, and the weights that make the second stand for what is promised.
 
-    For cells drawn like the observed ones the second are a random part. For all cells, or those never observed:
+    For cells drawn like the observed ones the second are held out by coins of one chance. For all cells, or those never
+    observed:
 
     1. a fair coin for each observed cell; one half goes to training, and its locations alone teach the chances p;
     2. of the other half, a cell of modelled chance p becomes a calibration cell with probability q(p) / (1/2), the
@@ -148,15 +150,17 @@ def _held_out(
     """A share of the cells as calibration cells, and their weights."""
     if aim == "observed":
         choose_propensity(propensity, aim, observations, share, random_state)
-        calibration = split_entries(observations, share, (random_state, HELD_OUT))[1]
-        return calibration, TargetWeights(aim, shape=observations.shape)
+        if len(observations) < 2:
+            raise InputError("setting some aside needs at least 2 observed cells; there is 1.")
+        held_out = _bernoulli(np.full(len(observations), share), (random_state, HELD_OUT), len(observations) - 1)
+        return observations.select(held_out), TargetWeights(aim, shape=observations.shape)
     first, second = _halves(observations, (random_state, HALVES))
     model = choose_propensity(propensity, aim, first, 1 - LARGEST_RATE, random_state)
     assert model is not None
     some = slice(None, None, max(1, len(first) // ENOUGH_CHANCES))
     rate = HeldOutRate.of(model.at(first.rows[some], first.cols[some]), share)
     modelled = piecewise(model.at, second.rows, second.cols)
-    held_out = _bernoulli(rate.at(modelled) / LARGEST_RATE, (random_state, HELD_OUT))
+    held_out = _bernoulli(rate.at(modelled) / LARGEST_RATE, (random_state, HELD_OUT), len(second))
     calibrated = calibrate(model, first, second, 1 - LARGEST_RATE, random_state)
     if len(second) >= ENOUGH_TO_RAKE:
         corrected = piecewise(calibrated.corrected, modelled, second.rows, second.cols)
@@ -177,10 +181,11 @@ def _halves(observations: Observations, seed: Seed) -> tuple[Observations, Obser
     return observations.select(~second), observations.select(second)
 
 
-def _bernoulli(chances: Array, seed: Seed) -> NDArray[np.bool_]:
-    """True independently with these probabilities; at least one is."""
+def _bernoulli(chances: Array, seed: Seed, most: int) -> NDArray[np.bool_]:
+    """True independently with these probabilities; at least one is, and at most ``most``."""
     tossed = np.random.default_rng(seed).random(len(chances)) / chances
     mask = np.asarray(tossed < 1)
-    if not mask.any():
-        mask[np.argmin(tossed)] = True
+    number = int(np.clip(np.count_nonzero(mask), 1, most))
+    if number != np.count_nonzero(mask):
+        mask = np.argsort(np.argsort(tossed)) < number
     return mask

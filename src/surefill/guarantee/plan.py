@@ -21,10 +21,6 @@ ROUNDING = 1e-5
 MOST_THRESHOLDS = 200
 """Thresholds on the risk that are tested: sets half a percent apart, finer than the promise can tell."""
 
-STARTS = ((0.5, 0.1), (1.0, 0.9))
-"""Where testing in a sequence starts, as shares of the set that is likeliest to be promised, and the share of delta of
-each start."""
-
 LEFT_OUT = (0.0, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.85)
 """Shares of the supported cells, the most exposed ones, that may be left out so that bets can be larger."""
 
@@ -35,13 +31,8 @@ bets is then below .08, at which cells of any weight above 1.04 win; eight from 
 TINY = 1e-300
 """Keeps divisions and roots defined where there is nothing to lose."""
 
-STAKES = (0.1, 0.8, 0.1)
-"""Shares of the capital on twice a set's best bet, on it, and on half of it: on a single set that costs log(1 / 0.8)
-where the best is the best, and log(10) where its size was misjudged by a factor of two."""
-
-STAKED = -float(np.log(max(STAKES)))
-"""Log capital that has to be won besides log(1 / delta): the best bet has a part of the capital only, about as much
-where sets are tested at once."""
+STAKED = float(np.log(1 / 0.8))
+"""Log capital that has to be won besides log(1 / delta): about eight tenths of the capital are on the best bet."""
 
 CAUTION = 1.1
 """A plan expects a tenth more loss than the risks say: these are learnt from cells like the observed ones, and rarer
@@ -155,6 +146,11 @@ class Sets(NamedTuple):
         return np.asarray(self.sizes * ndtr(self.success))
 
     @property
+    def first_of_note(self) -> int:
+        """The least set of at least half the size of the likeliest: the mean loss of smaller ones says little."""
+        return int(np.searchsorted(self.sizes, self.sizes[self.start] / 2))
+
+    @property
     def target(self) -> int:
         """The set by which most cells are expected to be kept."""
         return int(np.argmax(self.expected_sizes))
@@ -163,11 +159,11 @@ class Sets(NamedTuple):
 @storable
 @dataclass(frozen=True, eq=False)
 class SelectionPlan:
-    """Sets in rising order of a threshold on the risk, the level each is tested at, and the bets.
+    """Sets in rising order of a threshold on the risk, and the bets by which they are tested.
 
     Cells whose exposure w (L - tolerance) is too large are left out of all sets: one of them alone could take the
-    capital, so that all bets would have to be small. How many are left out, where testing starts and which bets are
-    made follow from what is expected: with E g = tolerance - 1.1 risk and the variance of losses of normal errors,
+    capital, so that all bets would have to be small. How many are left out and which bets are made follow from what
+    is expected: with E g = tolerance - 1.1 risk and the variance of losses of normal errors,
 
         E log K(b) = sum_x b E g_x - b^2 w_x E g_x^2 / 2,       Var log K(b) = sum_x b^2 w_x E g_x^2 = b^2 V.
 
@@ -191,8 +187,8 @@ class SelectionPlan:
     ...     np.linspace(0.1, 1.0, 800), np.full(800, 5.0), np.full(800, 4.0), 1.0, np.ones(800, dtype=bool), 800
     ... )
     >>> plan = SelectionPlan(0.5, 0.1, 0.2, 160, 800, cells, SquaredError())
-    >>> len(plan.sets.thresholds), round(float(plan.levels.sum()), 6)
-    (200, 0.1)
+    >>> len(plan.sets.thresholds), round(float(plan.stakes.sum()), 6)
+    (200, 1.0)
     """
 
     tolerance: float
@@ -208,14 +204,6 @@ class SelectionPlan:
     def at_tolerance(self, tolerance: float) -> Self:
         """The same plan for another tolerance."""
         return replace(self, tolerance=tolerance)
-
-    @property
-    def by_coins(self) -> bool:
-        """Whether each cell is held out by a coin of its own of known chance, so that all sets are tested at once.
-
-        Else, where the promise is about cells drawn like the observed ones, they are tested in a sequence.
-        """
-        return self.population.n_missing is not None
 
     @property
     def largest_loss(self) -> float:
@@ -260,35 +248,15 @@ class SelectionPlan:
         return robust, square * (G**2 + 1 / G**2) / 2
 
     @cached_property
-    def levels(self) -> Array:
-        """delta, divided among the sets where testing in a sequence starts.
-
-        The start is the set likeliest to be promised if losses are as the risks say; risks may be too low, so that
-        smaller sets get a part of delta.
-        """
-        sets = self.sets
-        levels = np.zeros(len(sets.thresholds))
-        if len(levels) == 0:
-            return levels
-        for part, share in STARTS:
-            start = min(int(np.searchsorted(sets.sizes, part * sets.sizes[sets.start])), len(levels) - 1)
-            levels[start] += share * self.delta
-        return levels
-
-    @cached_property
     def stakes(self) -> Array:
-        """Sets x bets: the shares of the capital that go on each bet.
+        """The shares of the capital that go on each bet, the same for all sets.
 
-        Of sets tested in a sequence, a set's best bet and twice and half of it. Sets that are tested at once share one
-        mixture, since its capitals are then a supermartingale along the sets: the best bets of the target and of all
-        larger sets, each for the cells that these are expected to keep.
+        Capitals of one mixture are a supermartingale along the sets, so that all are tested at once. It is made of the
+        best bets of the target and of all larger sets, each for the cells that these are expected to keep.
         """
         sets = self.sets
-        stakes = np.zeros((len(sets.best), len(sets.bets)))
-        if self.by_coins and len(stakes) > 0:
-            large = slice(sets.target, None)
-            stakes[:] = np.bincount(sets.best[large], sets.expected_sizes[large] + TINY, len(sets.bets))
-            return np.asarray(stakes / stakes.sum(axis=1, keepdims=True))
-        places = np.clip(sets.best[:, None] + np.array([-1, 0, 1]), 0, len(sets.bets) - 1)
-        np.add.at(stakes, (np.arange(len(stakes))[:, None], places), np.array(STAKES))
-        return stakes
+        if len(sets.best) == 0:
+            return np.empty(0)
+        large = slice(sets.target, None)
+        stakes = np.bincount(sets.best[large], sets.expected_sizes[large] + TINY, len(sets.bets))
+        return np.asarray(stakes / stakes.sum())

@@ -131,9 +131,8 @@ def select(plan: SelectionPlan, calibration: Calibration, advise: bool = True) -
     """The largest set of the plan whose mean loss is shown to be at most the tolerance.
 
     For each threshold of the plan the hypothesis "the mean loss of the kept entries is at least the tolerance" is
-    tested by the capital of :mod:`surefill.guarantee.betting`: all at once by Ville's inequality where cells are held
-    out by coins, else in the plan's sequence and at its levels, which add up to delta. With probability at least
-    1 - delta no true hypothesis is rejected, and then the mean loss of the set that is chosen is below the tolerance.
+    tested by the capital of :mod:`surefill.guarantee.betting`, all at once by Ville's inequality. With probability at
+    least 1 - delta no true hypothesis is rejected, and then the mean loss of the set chosen is below the tolerance.
     The plan must not depend on what the calibration cells lost. Where nothing is kept, ``advise`` asks what would
     help, which takes some hundred trials.
 

@@ -67,7 +67,7 @@ class Shortfall:
     limited_by : what stands in the way.
     tolerance, delta, floor : what was asked, and the confidence that support asks for.
     n_calibration, n_supported : calibration cells, and those with that confidence.
-    best_error : least mean loss of the sets from where testing starts; None where none holds an entry.
+    best_error : least mean loss of the sets but the smallest; None where none holds an entry.
     reachable : tolerances that could be promised with what is there and what they would keep, in rising order.
     needed_observations : about how many observed cells would do; None where no number would.
     needed_range : one standard error less and more; the second None where it has no end.
@@ -153,7 +153,7 @@ def find_shortfall(plan: SelectionPlan, calibration: Calibration) -> Shortfall:
     if tested.sizes.max(initial=0) == 0:
         limit, supported = Limit.SUPPORT, 0
     else:
-        best = float(tested.mean_losses(int(np.argmax(plan.levels > 0))).min())
+        best = float(tested.mean_losses(plan.sets.first_of_note).min())
         if best < plan.tolerance:  # else more cells like these have the same errors
             needed, within = _needed_observations(plan, calibration)
         limit = Limit.TOLERANCE if needed is None and best >= plan.tolerance else Limit.CALIBRATION
@@ -235,7 +235,7 @@ def _enough(plan: SelectionPlan, calibration: Calibration, factor: float, errors
         grown = replace(plan, population=replace(cells, weight=cells.weight / factor))
         weight = calibration.weight / factor
     tested = TestedSets.of(grown, replace(calibration, weight=weight))
-    if len(tested.loss) == 0:
+    if len(tested.loss) == 0 or tested.only_by_luck(grown, factor, errors):
         return False
     won = tested.log_capitals(grown, grown.sensitivity)
     squares = np.append(0.0, np.cumsum((tested.weight * (grown.tolerance - tested.loss)) ** 2))

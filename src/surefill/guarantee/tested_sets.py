@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from surefill.arrays import Array
-from surefill.guarantee.betting import fallback_rejections, robust_gains, running_log_capital
+from surefill.guarantee.betting import robust_gains, running_log_capital
 from surefill.guarantee.plan import TINY, SelectionPlan, exposure, up_to_rounding, within
 from surefill.registry import storable
 
@@ -84,24 +84,23 @@ class TestedSets:
 
     def rejected(self, plan: SelectionPlan, sensitivity: float) -> NDArray[np.int64]:
         """The sets of the plan that are shown to keep the tolerance."""
-        if len(self.loss) == 0 or len(plan.sets.bets) == 0 or self._only_by_luck(plan):
+        if len(self.loss) == 0 or len(plan.sets.bets) == 0 or self.only_by_luck(plan):
             return np.empty(0, dtype=np.int64)
         return rejected_sets(plan, self.log_capitals(plan, sensitivity))
 
-    def _only_by_luck(self, plan: SelectionPlan) -> bool:
-        """Whether these cells, if they lost what the risks say, would let the target be promised hardly ever.
+    def only_by_luck(self, plan: SelectionPlan, times: float = 1.0, errors: float = 0.0) -> bool:
+        """Whether these cells, ``times`` over, would hardly ever let the target be promised if they lost what the risks
+        say, or ``errors`` standard errors less.
 
         With a chance below delta: a false promise has up to that chance, whatever is expected, so that one, if made,
-        could well be false. Of sets tested at once; what was lost is not looked at.
+        could well be false. What was lost is not looked at.
         """
-        if not plan.by_coins:
-            return False
         target = plan.sets.target
         held_out, bet = slice(int(self.sizes[target])), plan.sets.bets[plan.sets.best[target]]
         gain, square = plan.expected_gain(self.risk[held_out])
-        won = bet * (self.weight[held_out] - plan.leaves_out_calibration) @ gain
-        variance = float(bet**2 * (self.weight[held_out] ** 2 @ square))
-        chance = ndtr((won - variance / 2 + np.log(plan.delta)) / np.sqrt(max(variance, TINY)))
+        won = times * bet * (self.weight[held_out] - plan.leaves_out_calibration) @ gain
+        variance = float(times * bet**2 * (self.weight[held_out] ** 2 @ square))
+        chance = ndtr(errors + (won - variance / 2 + np.log(plan.delta)) / np.sqrt(max(variance, TINY)))
         return bool(chance < min(plan.delta, 1 - plan.delta))
 
     def mean_losses(self, first: int = 0) -> Array:
@@ -114,11 +113,8 @@ class TestedSets:
 def rejected_sets(plan: SelectionPlan, log_capitals: Array) -> NDArray[np.int64]:
     """The sets that are shown to keep the tolerance by what each bet won on each, mixed as the plan stakes them.
 
-    By Ville's inequality all sets whose capital reaches 1 / delta, where cells are held out by coins; else in the
-    plan's sequence, at its levels.
+    By Ville's inequality all sets whose capital reaches 1 / delta: cells are held out by coins of their own.
     """
     with np.errstate(divide="ignore"):
         mixed = np.logaddexp.reduce(log_capitals + np.log(plan.stakes), axis=1)
-    if plan.by_coins:
-        return np.flatnonzero(mixed >= -np.log(plan.delta))
-    return np.flatnonzero(fallback_rejections(mixed, plan.levels))
+    return np.flatnonzero(mixed >= -np.log(plan.delta))

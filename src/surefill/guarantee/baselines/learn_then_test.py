@@ -9,7 +9,6 @@ from scipy.stats import binom
 
 from surefill.arrays import Array
 from surefill.guarantee.baselines.cells import Candidates, HeldOut, Kept, running
-from surefill.guarantee.betting import fallback_rejections
 
 SETS_TESTED = 200
 """Nested sets that are gone through: half a percent of the candidates apart."""
@@ -77,6 +76,21 @@ def learn_then_test(
     levels = _starting_levels(sizes, int(np.argmax(evidence)), delta)
     rejected = np.flatnonzero(fallback_rejections(-np.log(np.maximum(p_values, 1e-300)), levels))
     return np.asarray(candidates.risk <= (thresholds[rejected[-1]] if rejected.size else -np.inf))
+
+
+def fallback_rejections(evidence: Array, levels: Array) -> NDArray[np.bool_]:
+    """Which of a sequence of hypotheses are rejected, with at most sum(levels) for the chance of any false rejection.
+
+    Hypothesis j has a level of its own and inherits that of its predecessor where that one was rejected (the fallback
+    procedure of Wiens and Dmitrienko, 2005, valid under any dependence). All weight on the first is testing in a
+    fixed sequence.
+    """
+    rejected, inherited = np.zeros(len(levels), dtype=bool), 0.0
+    for j, own in enumerate(levels):
+        level = inherited + own
+        rejected[j] = level > 0 and evidence[j] >= -np.log(level)
+        inherited = level if rejected[j] else 0.0
+    return rejected
 
 
 def thinned(held_out: HeldOut, candidates: Candidates, random_state: int = 0) -> tuple[HeldOut, Candidates]:
