@@ -34,10 +34,6 @@ TINY = 1e-300
 STAKED = float(np.log(1 / 0.8))
 """Log capital that has to be won besides log(1 / delta): about eight tenths of the capital are on the best bet."""
 
-CAUTION = 1.1
-"""A plan expects a tenth more loss than the risks say: these are learnt from cells like the observed ones, and rarer
-cells err more. On long-tailed tables that fills half as much again, elsewhere it changes nothing."""
-
 MEAN_SIZE = float(np.sqrt(2 / np.pi))
 """E|g| over its root mean square, for normal g."""
 
@@ -163,7 +159,7 @@ class SelectionPlan:
 
     Cells whose exposure w (L - tolerance) is too large are left out of all sets: one of them alone could take the
     capital, so that all bets would have to be small. How many are left out and which bets are made follow from what
-    is expected: with E g = tolerance - 1.1 risk and the variance of losses of normal errors,
+    is expected: with E g = tolerance - risk and the variance of losses of normal errors,
 
         E log K(b) = sum_x b E g_x - b^2 w_x E g_x^2 / 2,       Var log K(b) = sum_x b^2 w_x E g_x^2 = b^2 V.
 
@@ -241,9 +237,8 @@ class SelectionPlan:
 
     def expected_gain(self, risk: Array) -> tuple[Array, Array]:
         """E g and E g^2 with g = tolerance - l, gains and losses counted as ``sensitivity`` asks."""
-        expected, G = CAUTION * risk, self.sensitivity
-        gain = self.tolerance - expected
-        square = self.loss.variance(expected) + gain**2
+        G, gain = self.sensitivity, self.tolerance - risk
+        square = self.loss.variance(risk) + gain**2
         robust = gain * (G + 1 / G) / 2 - MEAN_SIZE * np.sqrt(square) * (G - 1 / G) / 2
         return robust, square * (G**2 + 1 / G**2) / 2
 
