@@ -26,6 +26,7 @@ from pathlib import Path
 import numpy as np
 
 import filled_tables as tables
+from data_folder import DATA
 from surefill import Observations, PartialCompleter
 from surefill.estimators.evaluation import baselines_at
 from surefill.guarantee.plan import exposure
@@ -181,9 +182,14 @@ def run(settings, n_draws, jobs, path):
     if path.exists() and not path.read_text().endswith("\n"):
         path.write_text(path.read_text() + "\n")
     with path.open("a") as log, ProcessPoolExecutor(jobs, get_context("spawn")) as pool:
-        for finished in as_completed([pool.submit(run_draw, *each) for each in todo]):
-            log.write(json.dumps(finished.result()) + "\n")
-            log.flush()
+        draws = [pool.submit(run_draw, *each) for each in todo]
+        try:
+            for finished in as_completed(draws):
+                log.write(json.dumps(finished.result()) + "\n")
+                log.flush()
+        finally:
+            # A draw that failed is told now, not after all the others.
+            pool.shutdown(wait=False, cancel_futures=True)
 
 
 def summarise(lines, tolerance):
@@ -272,6 +278,8 @@ def parsed(description, draws, settings):
     parser.add_argument("--log", type=Path, default=Path("build/filled.jsonl"))
     parser.add_argument("--only", nargs="*", choices=[setting.name for setting in settings])
     options = parser.parse_args()
+    if not DATA.is_dir():
+        parser.error(f"there is no folder {DATA}: name the one that holds the data sets in SUREFILL_DATA.")
     return options, [setting for setting in settings if not options.only or setting.name in options.only]
 
 

@@ -121,7 +121,9 @@ class SquaredError(Loss):
     def default_tolerance(self, observations: Observations) -> float:
         """Half the variance of the draws: kept entries then explain at least half of it."""
         if observations.variance == 0:
-            raise InputError(f"all observed values equal {observations.values[0]:g}, so a tolerance must be given.")
+            raise InputError(
+                f"all values to learn from equal {observations.values[0]:g}, so a tolerance must be given."
+            )
         return observations.variance / 2
 
 

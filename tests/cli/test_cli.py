@@ -21,7 +21,7 @@ def test_complete_writes_a_table_and_says_what_it_did(run, ratings, tmp_path, ca
     assert f"Filled {filled} of 380 missing cells (" in said
     assert f"the mean squared error over the {filled} filled cells (" in said
     assert "each counted once) is at most 0.3" in said
-    assert "odds of being observed by a factor of more than " in said
+    assert "odds of being observed are off by a factor of more than " in said
     header, *lines = out.read_text().splitlines()
     assert header == "user,item,rating,confidence,risk,keep,observed"
     assert f"Wrote {len(lines):,} lines" in said
@@ -37,7 +37,7 @@ def test_a_promise_that_is_not_about_filled_cells_says_so_beside_their_number(ru
     options = ("--tolerance", 0.3, "--confidence", "posterior", "--aim", "observed")
     assert run("complete", ratings, "-o", tmp_path / "kept.csv", *options) == 0
     said = capsys.readouterr().out
-    assert "; what is promised is not about these alone, which --aim unobserved asks for." in said
+    assert "; the guarantee is about other cells, as it says: --aim unobserved asks for one about these." in said
     assert "over the kept cells drawn like the observed ones, in proportion to their chances" in said
     assert "filled cells" not in said
     assert run("complete", ratings, "-o", tmp_path / "kept.csv", *options, "--sensitivity", 2) == 2
@@ -115,7 +115,7 @@ def test_positions_instead_of_names(run, ratings, tmp_path):
         ("user,item,rating\na,1,2\nb,2,3\n", ("--value", "stars"), "stars"),
         ("user,item,rating\na,1,2\na,2,3\na,3,4\na,4,1\n", (), "in.csv: the matrix has 1 row"),
         ("user,item,rating\na,1,2\nb,1,3\nc,1,4\nd,1,1\n", (), "in.csv: the matrix has 1 column"),
-        ("user,item,rating\na,1,2\nb,2,2\na,2,2\nb,1,2\n", (), "in.csv: all 4 observed values equal 2"),
+        ("user,item,rating\na,1,2\nb,2,2\na,2,2\nb,1,2\n", (), "in.csv: all 4 values to learn from equal 2"),
         ("user,item,rating\na,1,2\nb,2,3\n", (), "too few"),
         ("user,item,rating\na,1,2\nb,2,3\na,2,1\nb,1,2\n", ("--tolerance", 0), "'--tolerance'"),
         ("user,item,rating\na,1,2\nb,2,3\na,2,1\nb,1,2\n", ("--tolerance", "x"), "--tolerance"),

@@ -41,6 +41,20 @@ def test_the_best_of_some_rows_with_intervals(run, ratings, tmp_path, capsys):
     assert "Wrote 4 lines to " in said
     assert "filled values with 1 digit after the point." in said
     assert "The guarantee is about all filled cells of the matrix, not about those written alone." in said
+    assert "The guarantee is about values before they were rounded to so few digits." in said
+
+
+@pytest.mark.parametrize("aim", ["observed", "all"])
+def test_a_guarantee_about_other_cells_never_counts_filled_ones(run, ratings, tmp_path, capsys, aim):
+    options = ("--aim", aim, "--top-n", 2, "--json")
+    assert run("complete", ratings, "-o", tmp_path / "best.csv", *QUICK, *options) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["promised"], found["n_filled"]) == (True, None)
+    assert run("complete", ratings, "-o", tmp_path / "best.csv", *QUICK, *options[:-1]) == 0
+    said = capsys.readouterr().out
+    assert "the guarantee is about other cells, as it says" in said
+    assert "about all filled cells" not in said
+    assert "rounded" not in said
 
 
 def test_what_is_written_is_in_json(run, ratings, tmp_path, capsys):

@@ -274,7 +274,7 @@ def test_bad_labels_and_counts():
 
 
 def test_equal_values_leave_the_range_unknown_until_bounds_are_given():
-    with pytest.raises(InputError, match=r"all 2 observed values equal 3.*give bounds"):
+    with pytest.raises(InputError, match=r"all 2 values to learn from equal 3.*give bounds"):
         _ = Observations([0, 1], [0, 1], [3.0, 3.0]).unit
     assert Observations([0, 1], [0, 1], [3.0, 3.0], bounds=(1, 5)).unit == UnitMap(1, 5)
 

@@ -183,7 +183,7 @@ def test_default_tolerance_is_half_the_variance(sim):
     train = CalibrationSplit.of(sim.observations, "unobserved", None, 0).train
     assert completer.result_.selection.tolerance == pytest.approx(train.variance / 2)
     constant = Observations([0, 0, 1, 1], [0, 1, 0, 1], [3.0] * 4, bounds=(1, 5))
-    with pytest.raises(InputError, match="all observed values equal 3, so a tolerance must be given"):
+    with pytest.raises(InputError, match="all values to learn from equal 3, so a tolerance must be given"):
         PartialCompleter().fit(constant)
 
 
@@ -294,7 +294,7 @@ def test_bad_parameters(sim, parameters, sentence):
         (Observations([0, 0, 0, 0], [0, 1, 2, 3], [1.0, 2.0, 3.0, 4.0]), "the matrix has 1 row: completing needs"),
         (Observations([0, 1, 2, 3], [0, 0, 0, 0], [1.0, 2.0, 3.0, 4.0]), "the matrix has 1 column: completing needs"),
         (Observations([0, 1], [0, 1], [1.0, 2.0]), "2 observed cells are too few"),
-        (Observations([0, 0, 1, 1], [0, 1, 0, 1], [3.0] * 4), "all 4 observed values equal 3"),
+        (Observations([0, 0, 1, 1], [0, 1, 0, 1], [3.0] * 4), "all 4 values to learn from equal 3"),
     ],
 )
 def test_too_little_to_learn_from(observations, sentence):

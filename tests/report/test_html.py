@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from surefill import InputError, Observations, PartialCompleter, write_report
 from surefill.datasets import make_low_rank
-from surefill.guarantee.wording import floored
+from surefill.guarantee.figures import floored
 from surefill.report import heat_map, render_report
 from surefill.report.contents import gather
 from surefill.report.formats import script_json
@@ -138,7 +138,7 @@ def test_the_page_says_what_was_asked_found_and_promised(uneven, contents):
     assert f"surefill fills {filled:,} of the {contents.n_missing:,} missing cells" in lead(contents)
     assert f"over the {filled:,} filled cells" in result.guarantee.sentence
     factor = floored(result.guarantee.sensitivity)
-    assert f"odds of being observed by a factor of more than {factor}." in text
+    assert f"odds of being observed are off by a factor of more than {factor}, be it" in text
 
 
 @pytest.mark.parametrize(("factor", "words"), [(1.0, "none"), (1.369, "factor 1.36")])
@@ -176,7 +176,7 @@ def test_a_promise_about_cells_like_the_observed_is_never_said_of_those_that_are
     assert other.result_.guarantee.promised
     assert "filled cells" not in other.result_.guarantee.sentence
     assert "kept cells drawn like the observed ones" in lead(contents)
-    assert "This is not about the cells that are filled alone" in lead(contents)
+    assert "This is not about the cells that are filled." in lead(contents)
     assert "; the promise is not about these" in text
     assert "Room for hidden bias" not in text
     assert "weighted" not in text.partition("Error by how often")[2].partition("Most and least")[0]

@@ -2,6 +2,7 @@
 
 import importlib
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -79,3 +80,22 @@ def test_one_draw_goes_into_the_log_once_and_is_summed_up(filled, tmp_path, monk
     assert at["draws"] == 2
     assert 0 < at["filled"] <= at["oracle"] <= at["oracle_of_all"] <= 1
     assert len(at["others"]) == 6
+
+
+def test_a_draw_that_fails_ends_the_study_at_once(filled, tmp_path, monkeypatch):
+    begun = []
+
+    def second_fails(setting, seed):
+        begun.append(seed)
+        if seed == 1:
+            raise FileNotFoundError("no such table")
+        time.sleep(0.05)
+        return {"setting": setting.name, "seed": seed}
+
+    monkeypatch.setattr(filled, "ProcessPoolExecutor", lambda jobs, _: ThreadPoolExecutor(jobs))
+    monkeypatch.setattr(filled, "run_draw", second_fails)
+    for variable in filled.ONE_THREAD:
+        monkeypatch.setenv(variable, "1")
+    with pytest.raises(FileNotFoundError, match="no such table"):
+        filled.run([filled.KNOWN[0]], 5000, 1, tmp_path / "log.jsonl")
+    assert len(begun) < 5000

@@ -302,6 +302,8 @@ def _where(done: CompletedFile) -> str:
 
 def _filled(done: CompletedFile) -> str:
     """How many cells were filled, and whether the promise that is printed next is about these."""
+    from surefill.guarantee.figures import bound
+
     if done.missing_in_rows == 0:
         return "No cell is missing: there is nothing to fill. A 0 is a value; if it stands for a hole, leave it empty."
     of_rows = f" of the {done.rows_written:,} rows asked for" if done.rows_written < done.rows else ""
@@ -311,16 +313,18 @@ def _filled(done: CompletedFile) -> str:
     else:
         count = f"{'About ' if done.filled_is_estimate else ''}{count} can be filled"
     if done.promised and done.n_filled is None:
-        return f"{count}; what is promised is not about these alone, which --aim unobserved asks for."
-    return f"{count} at tolerance {done.tolerance:.4g}."
+        return f"{count}; the guarantee is about other cells, as it says: --aim unobserved asks for one about these."
+    return f"{count} at tolerance {bound(done.tolerance)}."
 
 
 def _written(done: CompletedFile) -> str:
     """What was written, and whether the promise is about more than that."""
     digits = f", filled values with {done.digits} digit{'' if done.digits == 1 else 's'} after the point"
     wrote = f"Wrote {done.lines:,} lines to {done.output}{digits if done.filled_cells else ''}.{_speed(done)}"
-    if done.promised and (done.top_n is not None or done.rows_written < done.rows):
-        return f"{wrote} The guarantee is about all filled cells of the matrix, not about those written alone."
+    if done.promised and done.rounded and done.filled_cells:
+        wrote += " The guarantee is about values before they were rounded to so few digits."
+    if done.n_filled is not None and (done.top_n is not None or done.rows_written < done.rows):
+        wrote += " The guarantee is about all filled cells of the matrix, not about those written alone."
     return wrote
 
 

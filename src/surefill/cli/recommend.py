@@ -61,6 +61,8 @@ def recommend(
         rows_file=rows_file,
         output=output,
     )
+    if not found.promised and not untrusted and found.n_with_any:
+        say(found.guarantee, err=True)
     if output is not None:
         told = {"lines": found.lines, "rows": found.n_rows, "rows_with_any": found.n_with_any, "output": str(output)}
         said = f"Wrote {found.lines:,} lines to {output}, of {found.n_with_any:,} of {found.n_rows:,} rows."

@@ -66,7 +66,7 @@ def describe(done: UpdatedModel) -> str:
             f"Left out {_count(done.repeated, 'cell')} that the model has already, {done.differing:,} of them with "
             "another value now: a promise may rest on them. To use them, complete all data anew."
         )
-    lines.append(f"{done.guarantee} {done.not_promised}" if done.promised else done.guarantee)
+    lines.append(f"{done.guarantee} {done.holds_over} {done.not_promised}" if done.promised else done.guarantee)
     if not done.refitted:
         lines.append("'surefill update --refit' fits again, at once; without it the promise waits for the next fit.")
     return "\n".join([*lines, f"Wrote {done.output}."])

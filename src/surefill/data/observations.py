@@ -185,7 +185,7 @@ class Observations(CellLookup, LabelledAxes):
         low, high = self.bounds
         if not low < high:
             raise InputError(
-                f"all {len(self)} observed values equal {low:g}, so their range is unknown: "
+                f"all {len(self)} values to learn from equal {low:g}, so their range is unknown: "
                 "give bounds=(low, high), the range values may take (--bounds LOW HIGH on the command line)."
             )
         return UnitMap(low, high)

@@ -286,6 +286,7 @@ class FolderJob:
             writing_seconds=self.seconds["writing"],
             layout="long",
             digits=options.digits or 0,
+            rounded=options.digits is not None,
             top_n=options.top_n,
             backend="cluster",
         )

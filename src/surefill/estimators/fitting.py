@@ -219,6 +219,7 @@ class Fitting:
             loss=self.loss,
             sensitivity=self.sensitivity,
             leaves_out_calibration=weights.leaves_out_calibration,
+            n_asked=split.n_asked,
         )
         at_held_out = found.at(held_out.rows, held_out.cols)
         calibration = Calibration(
@@ -229,7 +230,7 @@ class Fitting:
             weight=weights.at(held_out.rows, held_out.cols),
         )
         errors = np.sqrt(held_out.squared_errors(np.clip(at_held_out.predicted, *loss.predicted_range)))
-        selection = select(plan, calibration)
+        selection = select(plan, calibration, advise=not self._withheld)
         return PartialCompletion(
             **vars(found),
             selection=selection,

@@ -19,7 +19,7 @@ from surefill.confidence import (
 from surefill.data import BoundsSource, Observations
 from surefill.errors import InputError
 from surefill.estimators.result import PartialCompletion
-from surefill.guarantee.wording import withdraw_guarantee
+from surefill.guarantee.wording import observed_since, state_guarantee
 from surefill.risk import ConfidenceRisk, FittedRisk, Risk
 from surefill.risk.cross_fitting import CountVariance
 
@@ -105,13 +105,17 @@ def observe(result: PartialCompletion, train: Observations, new: Observations) -
     completion = result.completion.update(train, new)
     confidence = _updated_confidence(result, completion, train, new)
     n_added = result.n_added + len(new)
+    guarantee = state_guarantee(
+        result.plan, result.selection, result.calibration, result.weights, result.loss,
+        withheld=observed_since(n_added), shape=train.shape,
+    )  # fmt: skip
     return replace(
         result,
         completion=completion,
         confidence=confidence,
         risk=_updated_risk(result.risk, completion, confidence, train, new),
         prior=result.prior.now_seen(train),
-        guarantee=withdraw_guarantee(result.guarantee, n_added),
+        guarantee=guarantee,
         n_added=n_added,
         col_labels=train.col_labels,
     )

@@ -37,8 +37,8 @@ class ObservingMethods:
 
         "coverage" chooses the cells that let most others be kept at the tolerance, "variance" those that lower the sum
         of the posterior variances most, and with it the error, "risk" those of the largest expected error, "random"
-        any. The model does not change, and gives the same suggestions when asked again. They do not depend on the
-        calibration cells, so that a later :meth:`refit` can be tested on the same cells.
+        any. The model does not change, and gives the same suggestions when asked again. They do not depend on what
+        calibration cells lost, and never name one: a later :meth:`refit` is tested on them and allows for that.
 
         Parameters
         ----------
@@ -134,7 +134,9 @@ class ObservingMethods:
     def refit(self: Any) -> Any:
         """Fit again on all observations, and renew the guarantee on the calibration cells of the first fit.
 
-        Cells that were asked for are trained on and never calibrated on: they were chosen, and do not stand for others.
+        Cells observed since are trained on and never calibrated on: they were chosen, and do not stand for others. The
+        test allows for their number, so that after many of them nothing can be promised, which is then said.
+        Calibration cells are those of the first fit as long as aim, tolerance, delta and bounds are the same.
         Rows and columns that came after the first fit are learnt and kept by the same thresholds, but the guarantee
         does not cover them, and says so. ``fit(observations_)`` starts over, and covers all.
 

@@ -27,9 +27,10 @@ from surefill.guarantee import (
     select,
     state_guarantee,
 )
+from surefill.guarantee.figures import counted
 from surefill.guarantee.plan import exposure, up_to_rounding, within
 from surefill.guarantee.selection import REFUSALS
-from surefill.guarantee.wording import counted
+from surefill.guarantee.wording import NOT_THERE
 from surefill.losses import ClippedLoss
 from surefill.notebook import card
 from surefill.plots import View, plot_calibration, plot_confidence, plot_matrix, plot_risk_coverage
@@ -247,7 +248,7 @@ class PartialCompletion:
         if not (is_number(tolerance) and 0 < tolerance < np.inf):
             raise invalid_parameter("at_tolerance", "tolerance", "a number above 0", tolerance)
         plan = self.plan.at_tolerance(float(tolerance))
-        selection = select(plan, self.calibration)
+        selection = select(plan, self.calibration, advise=not self.guarantee.withheld)
         guarantee = state_guarantee(
             plan,
             selection,
@@ -290,7 +291,7 @@ class PartialCompletion:
         return plot_matrix(kept.reshape(view.confidence.shape), view.shape, "kept values", self.bounds, "PuOr", ax)
 
     def fold_in(self, observations: Observations) -> Self:
-        """The same for other rows, seen at ``observations``; the promise does not extend to them.
+        """The same for other rows, seen at ``observations``; nothing is promised of these.
 
         Columns are matched by label where both have labels, else there must be as many as in the fit. Rows answer by
         their position in ``observations``; one rating suffices, and of a row without any nothing is trusted. Values
@@ -306,7 +307,10 @@ class PartialCompletion:
         n = self.completion.shape[1]
         folded = self._estimates.fold_in(matched(observations, n, self.col_labels, self.loss))
         weights = TargetWeights("observed")  # chances of being observed are not known of other rows
-        return replace(self, **vars(folded), weights=weights)
+        guarantee = state_guarantee(
+            self.plan, self.selection, self.calibration, self.weights, self.loss, withheld=NOT_THERE
+        )
+        return replace(self, **vars(folded), weights=weights, guarantee=guarantee)
 
     def extended(self, shape: tuple[int, int], observations: Observations) -> Self:
         """The same for a larger table: of rows and columns beyond the old shape nothing was seen.

@@ -32,7 +32,7 @@ from surefill.guarantee.selection import Selection, rounding_threshold, select
 from surefill.guarantee.shortfall import Limit, ReachableTolerance, Shortfall
 from surefill.guarantee.target_weights import HeldOutRate, TargetWeights
 from surefill.guarantee.tested_sets import Calibration
-from surefill.guarantee.wording import Guarantee, state_guarantee, withdraw_guarantee
+from surefill.guarantee.wording import Guarantee, state_guarantee
 
 __all__ = [
     "BaselineOutcome",
@@ -71,5 +71,4 @@ __all__ = [
     "select",
     "state_guarantee",
     "thinned",
-    "withdraw_guarantee",
 ]

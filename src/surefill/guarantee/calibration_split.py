@@ -90,9 +90,10 @@ class CalibrationSplit:
        and, of 5,000 or more, so that its weights add up to the cells there are in every row and column
        (:class:`MarginRaking`).
 
-    Cells that were asked for are trained on: they were chosen, not drawn, and stand for no others. Given the training
-    cells, every other cell is then a calibration cell by a coin of its own, of probability
-    q p / (1 - (1 - q) p). Values play no part in any of this.
+    Given the training cells, every other cell is then a calibration cell by a coin of its own, of probability
+    q p / (1 - (1 - q) p). Values play no part in any of this. Cells that were asked for since are trained on: they were
+    chosen, not drawn, and stand for no others. They were chosen among the cells that are not calibration cells, which
+    the test allows for by their number.
 
     Examples
     --------
@@ -107,6 +108,12 @@ class CalibrationSplit:
     calibration: Observations
     weights: TargetWeights
     asked: NDArray[np.bool_]
+
+    @property
+    def n_asked(self) -> int:
+        """Cells asked for, of the rows and columns that the promise is about."""
+        m, n = self.weights.shape or self.train.shape
+        return int(np.count_nonzero(self.asked & (self.train.rows < m) & (self.train.cols < n)))
 
     @property
     def drawn(self) -> Observations:
@@ -126,8 +133,9 @@ class CalibrationSplit:
     ) -> Self:
         """Split at random; ``propensity`` is what the user gave, if anything, ``asked`` tells which cells were asked.
 
-        Whatever was asked since a first fit, the calibration cells are those of that fit; ``shape`` is what the table
-        had then, where it has grown since. ``bound`` is (L / tolerance, delta) where these are known beforehand.
+        Whatever was asked since a first fit, the calibration cells are those of that fit, if aim and ``bound`` are;
+        ``shape`` is what the table had then, where it has grown since. ``bound`` is (L / tolerance, delta) where these
+        are known beforehand.
         """
         asked = np.zeros(len(observations), dtype=bool) if asked is None else asked
         drawn = observations.select(~asked) if asked.any() else observations

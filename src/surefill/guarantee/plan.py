@@ -76,7 +76,7 @@ class Population:
         promise is about cells drawn like the observed ones.
     count : how many cells each stands for.
     missing : whether it was never observed. No part of a plan: only the number of filled cells rests on it.
-    n_missing : cells never observed, supported or not; None where the promise is not about these.
+    n_missing : cells never observed, supported or not; None where the promise is about cells like the observed ones.
 
     Examples
     --------
@@ -174,6 +174,8 @@ class SelectionPlan:
     loss : what an error costs.
     sensitivity : G >= 1, by which factor a value may influence whether its cell is seen.
     leaves_out_calibration : whether the promise is about cells never observed, calibration cells not among them.
+    n_asked : cells observed since the calibration cells were held out, which were chosen among the others. The promise
+        is not about them, and each counts as if it had lost nothing: the capital has to be won without them.
 
     Examples
     --------
@@ -196,6 +198,7 @@ class SelectionPlan:
     loss: Loss
     sensitivity: float = 1.0
     leaves_out_calibration: bool = True
+    n_asked: int = 0
 
     def at_tolerance(self, tolerance: float) -> Self:
         """The same plan for another tolerance."""
@@ -224,7 +227,7 @@ class SelectionPlan:
         last = np.linspace(0, len(risk) - 1, MOST_THRESHOLDS + 1).round().astype(int)[1:]
         thresholds = np.unique(risk[last])
         sizes = np.searchsorted(risk, thresholds, side="right")
-        mean = cells.count * np.cumsum(gain)[sizes - 1]
+        mean = cells.count * np.cumsum(gain)[sizes - 1] - self.gain_of_asked
         variance = cells.count * np.cumsum(weight * square)[sizes - 1]
         largest = LARGEST_BET / max(self.sensitivity * most_exposure, LARGEST_BET * self.tolerance / LARGEST_GAIN)
         bets = np.asarray(largest * 0.5 ** np.arange(N_BETS), dtype=np.float64)
@@ -234,6 +237,11 @@ class SelectionPlan:
         growth = mean * bets[best] - variance * bets[best] ** 2 / 2
         success = (growth - evidence) / np.maximum(bets[best] * np.sqrt(variance), TINY)
         return Sets(most_exposure, thresholds, sizes, bets, best, success)
+
+    @property
+    def gain_of_asked(self) -> float:
+        """The most that the cells asked since may have gained."""
+        return self.tolerance * self.n_asked
 
     def expected_gain(self, risk: Array) -> tuple[Array, Array]:
         """E g and E g^2 with g = tolerance - l, gains and losses counted as ``sensitivity`` asks."""

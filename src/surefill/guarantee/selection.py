@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from surefill.arrays import Array
+from surefill.guarantee.figures import bound, probability
 from surefill.guarantee.plan import SelectionPlan, limits, within
 from surefill.guarantee.reasons import Reason
 from surefill.guarantee.shortfall import Limit, Shortfall, find_shortfall
@@ -39,8 +40,8 @@ class Selection:
     most_exposure : the largest w (L - tolerance) kept, of cells too rare to be promised about: w is one over a cell's
         chance of being a calibration cell, L its largest loss.
     tolerance, delta : the mean loss asked for, in the user's units, and the chance to fail it.
-    held_out_error : mean loss of the kept calibration cells, weighted to the cells the promise is about; None where
-        none are kept.
+    held_out_error : mean loss of the kept calibration cells, weighted to all kept cells that the model was not fitted
+        on, or not weighted where the promise is about cells like the observed ones; None where none are kept.
     held_out_share : their share of the calibration cells, weighted likewise.
     n_held_out : how many calibration cells there were.
     n_filled, n_missing : cells that are kept and were not observed, and all that were not observed, counted on a sample
@@ -90,8 +91,8 @@ class Selection:
             return self.shortfall.sentence
         if self.empty:
             return (
-                f"the {self.n_held_out:,} calibration cells do not allow to promise {self.tolerance:.4g} with "
-                f"probability {1 - self.delta:g}."
+                f"the {self.n_held_out:,} calibration cells do not allow to promise {bound(self.tolerance)} with "
+                f"probability {probability(self.delta)}."
             )
         return f"What keeps it from being larger is {self.limited_by.value}."
 
@@ -101,8 +102,8 @@ class Selection:
         if self.empty:
             return f"Nothing is kept: {self.reason}"
         return (
-            f"{self.held_out_share:.0%} of the {self.n_held_out:,} calibration cells were kept, with "
-            f"{self.loss.mean_name} {self.held_out_error:.4g} where {self.tolerance:.4g} was asked. {self.reason}"
+            f"{self.held_out_share:.0%} of the {self.n_held_out:,} calibration cells were kept; their "
+            f"{self.loss.mean_name} is {self.held_out_error:.4g} where {bound(self.tolerance)} was asked. {self.reason}"
         )
 
     def keeps(self, risk: ArrayLike, confidence: ArrayLike, exposure: ArrayLike = 0.0) -> NDArray[np.bool_]:
@@ -162,7 +163,7 @@ def select(plan: SelectionPlan, calibration: Calibration, advise: bool = True) -
     kept = within(calibration.risk, calibration.confidence, threshold, plan.floor, exposed, most)
     error, share = calibration.mean_loss(kept), float(np.average(kept, weights=calibration.weight))
     limit = Limit.SUPPORT if last == len(plan.sets.thresholds) - 1 else Limit.TOLERANCE
-    filled, missing = _filled(plan, last), plan.population.n_missing
+    filled, missing = _filled(plan, last), _missing(plan)
     return Selection(
         threshold, plan.floor, most, plan.tolerance, plan.delta, error, share, len(calibration), filled, missing, limit,
         plan.loss,
@@ -171,11 +172,11 @@ def select(plan: SelectionPlan, calibration: Calibration, advise: bool = True) -
 
 def _nothing(plan: SelectionPlan, n: int, shortfall: Shortfall | None) -> Selection:
     """The empty set, and what would help where that was asked."""
-    filled = None if plan.population.n_missing is None else 0.0
+    missing = _missing(plan)
     limit = Limit.TOLERANCE if shortfall is None else shortfall.limited_by
     return Selection(
-        -np.inf, plan.floor, plan.sets.most_exposure, plan.tolerance, plan.delta, None, 0.0, n, filled,
-        plan.population.n_missing, limit, plan.loss, shortfall,
+        -np.inf, plan.floor, plan.sets.most_exposure, plan.tolerance, plan.delta, None, 0.0, n,
+        None if missing is None else 0.0, missing, limit, plan.loss, shortfall,
     )  # fmt: skip
 
 
@@ -192,10 +193,15 @@ def survived_sensitivity(plan: SelectionPlan, calibration: Calibration, selectio
     return survived
 
 
+def _missing(plan: SelectionPlan) -> float | None:
+    """Cells never observed, where the promise is about these alone."""
+    return plan.population.n_missing if plan.leaves_out_calibration else None
+
+
 def _filled(plan: SelectionPlan, last: int) -> float | None:
-    """Cells never observed in the plan's set number ``last``."""
+    """Those of them in the plan's set number ``last``."""
     cells = plan.population
-    if cells.n_missing is None:
+    if _missing(plan) is None:
         return None
     kept = within(
         cells.risk, np.inf, plan.sets.thresholds[last], 0.0, cells.exposure(plan.tolerance), plan.sets.most_exposure

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from surefill.guarantee.betting import robust_gains
+from surefill.guarantee.figures import bound, calibration_cells, probability, rounded_up
 from surefill.guarantee.plan import SelectionPlan
 from surefill.guarantee.tested_sets import Calibration, TestedSets, rejected_sets
 from surefill.losses import Loss
@@ -21,8 +23,11 @@ MOST_TIMES = 1000.0
 STEP = 1.2
 """Numbers of observations are tried a fifth apart."""
 
-CLOSE = 1.02
-"""Tolerances are advised to within 2%."""
+APART, CLOSE = 1.1, 1.02
+"""Tolerances are tried a tenth apart, and advised to within 2%."""
+
+MOST_TRIED = 60
+"""Tolerances tried, each of which takes a plan of its own: from a three-hundredth of the largest loss on."""
 
 
 @storable
@@ -38,6 +43,7 @@ class Limit(enum.Enum):
     TOLERANCE = "the tolerance"
     SUPPORT = "how much of the matrix the observations support"
     CALIBRATION = "the number of calibration cells"
+    SENSITIVITY = "the sensitivity asked for"
 
 
 @storable
@@ -73,6 +79,8 @@ class Shortfall:
     needed_range : one standard error less and more; the second None where it has no end.
     n_observed : observed cells there are.
     loss : what errors are measured by.
+    sensitivity : G as asked for.
+    n_asked : cells observed since the calibration cells were held out, each of which has to be made up for.
 
     Examples
     --------
@@ -96,11 +104,17 @@ class Shortfall:
     needed_range: tuple[int, int | None] | None
     n_observed: int
     loss: Loss
+    sensitivity: float = 1.0
+    n_asked: int = 0
 
     @property
     def sentence(self) -> str:
         """Why nothing is kept and what would help."""
-        n, promise = self.n_calibration, f"promise {self.tolerance:.4g} with probability {1 - self.delta:g}"
+        return f"{self._why}{self._asked_since}"
+
+    @property
+    def _why(self) -> str:
+        n, promise = self.n_calibration, f"promise {bound(self.tolerance)} with probability {probability(self.delta)}"
         if self.n_supported == 0 or self.best_error is None:
             none = f"none of the {n:,} calibration cells is" if n > 1 else "the only calibration cell is not"
             return f"{none} supported by the others; observe more."
@@ -110,19 +124,36 @@ class Shortfall:
                 f"that support asks for, too few to {promise}; observe more, or take a confidence that asks for less, "
                 f"such as CoverageGame(false_support=0.1). {self._advice}"
             )
+        if self.limited_by is Limit.SENSITIVITY:
+            return (
+                f"the best set of calibration cells has {self.loss.mean_name} {self.best_error:.4g}, below the "
+                f"tolerance {bound(self.tolerance)}, but not by enough to survive odds of being observed that are off "
+                f"by a factor of {self.sensitivity:g}, with any number of cells like these. {self._advice}"
+            )
         if self.needed_observations is None and self.best_error < self.tolerance:
             return (
-                f"{n:,} calibration cells are too few to {promise}; they do not tell how many would do. {self._advice}"
+                f"{calibration_cells(n)} too few to {promise}; as far as they tell, no number of observed cells that "
+                f"the table has room for would do. {self._advice}"
             )
         if self.needed_observations is None:
             return (
                 f"the best set of calibration cells has {self.loss.mean_name} {self.best_error:.4g}, not "
-                f"below the tolerance {self.tolerance:.4g}: the table is too noisy for it with any number of cells "
+                f"below the tolerance {bound(self.tolerance)}: the table is too noisy for it with any number of cells "
                 f"like these. {self._advice}"
             )
         return (
-            f"{n:,} calibration cells are too few to {promise}; about {self.needed_observations:,} observed cells "
+            f"{calibration_cells(n)} too few to {promise}; about {self.needed_observations:,} observed cells "
             f"would do{self._range}, where there are {self.n_observed:,}. {self._advice}"
+        )
+
+    @property
+    def _asked_since(self) -> str:
+        """That cells observed since the first fit make a promise harder."""
+        if not self.n_asked:
+            return ""
+        return (
+            f" The {self.n_asked:,} cells observed since the first fit stand for no others and have to be made up for; "
+            "fit() on all observations takes them for cells like the others."
         )
 
     @property
@@ -135,7 +166,8 @@ class Shortfall:
     @property
     def _advice(self) -> str:
         if not self.reachable:
-            return f"With {self.n_calibration:,} calibration cells nothing can be promised at any tolerance."
+            cells = f"{self.n_calibration:,} calibration cell{'' if self.n_calibration == 1 else 's'}"
+            return f"With {cells} nothing can be promised at any tolerance that an error could exceed."
         first, *others = self.reachable
         kept = f"{first.tolerance:.3g} (keeps {first.share:.0%} of the calibration cells)"
         kept += "".join(f", {each.tolerance:.3g} ({each.share:.0%})" for each in others)
@@ -154,9 +186,11 @@ def find_shortfall(plan: SelectionPlan, calibration: Calibration) -> Shortfall:
         limit, supported = Limit.SUPPORT, 0
     else:
         best = float(tested.mean_losses(plan.sets.first_of_note).min())
-        if best < plan.tolerance:  # else more cells like these have the same errors
+        survivable = _best_robust_gain(plan, tested) > 0
+        if survivable:  # else more cells like these have the same errors
             needed, within = _needed_observations(plan, calibration)
-        limit = Limit.TOLERANCE if needed is None and best >= plan.tolerance else Limit.CALIBRATION
+        limit = Limit.CALIBRATION if survivable else Limit.TOLERANCE
+        limit = Limit.SENSITIVITY if best < plan.tolerance and not survivable else limit
         limit = Limit.SUPPORT if supported < n / 10 else limit
     reachable = () if supported == 0 else _reachable(plan, calibration)
     return Shortfall(
@@ -172,24 +206,59 @@ def find_shortfall(plan: SelectionPlan, calibration: Calibration) -> Shortfall:
         within,
         plan.n_observed,
         plan.loss,
+        plan.sensitivity,
+        plan.n_asked,
     )
 
 
+def _best_robust_gain(plan: SelectionPlan, tested: TestedSets) -> float:
+    """The largest weighted mean gain of a set, gains and losses counted as the sensitivity asks."""
+    sizes = tested.sizes[np.minimum(plan.sets.first_of_note, np.argmax(tested.sizes)) :]
+    sizes = sizes[sizes > 0]
+    gains = tested.weight * robust_gains(plan.tolerance - tested.loss, plan.sensitivity)
+    return float((np.cumsum(gains)[sizes - 1] / np.cumsum(tested.weight)[sizes - 1]).max())
+
+
 def _reachable(plan: SelectionPlan, calibration: Calibration) -> tuple[ReachableTolerance, ...]:
-    """By bisection, the least tolerances at which shares of the calibration cells would be kept."""
+    """The least tolerances, of those tried, at which shares of the calibration cells would be kept.
+
+    They are tried from below, a tenth apart, and then closer: what is kept need not rise with the tolerance, since each
+    has bets of its own. They have three digits, as they are said.
+    """
     found: dict[float, float] = {}
     low = plan.tolerance
-    for share in SHARES:
-        if max(found.values(), default=0.0) > share:
-            continue
-        high = plan.largest_loss / CLOSE
-        if _kept_share(plan.at_tolerance(high), calibration) <= share:
+    for high in _tolerances_above(plan):
+        share = next((share for share in SHARES if share >= max(found.values(), default=0.0)), None)
+        if share is None:
             break
-        while high > low * CLOSE:
-            middle = float(np.sqrt(low * high))
-            low, high = (low, middle) if _kept_share(plan.at_tolerance(middle), calibration) > share else (middle, high)
-        found[high] = _kept_share(plan.at_tolerance(high), calibration)
-    return tuple(ReachableTolerance(tolerance, share) for tolerance, share in found.items())
+        if _kept_at(plan, calibration, high) > share:
+            closer = _closer(plan, calibration, low, high, share)
+            found[closer] = _kept_at(plan, calibration, closer)
+        low = high
+    return tuple(ReachableTolerance(tolerance, share) for tolerance, share in sorted(found.items()))
+
+
+def _tolerances_above(plan: SelectionPlan) -> list[float]:
+    """Tolerances a tenth apart, or farther where that would be too many, below the largest loss."""
+    ratio = plan.largest_loss / plan.tolerance / CLOSE
+    if ratio <= 1:
+        return []
+    steps = min(int(np.ceil(np.log(ratio) / np.log(APART))), MOST_TRIED)
+    return [float(plan.tolerance * ratio ** (k / steps)) for k in range(1, steps + 1)]
+
+
+def _closer(plan: SelectionPlan, calibration: Calibration, low: float, high: float, share: float) -> float:
+    """By bisection to within 2%, a tolerance of three digits that keeps more than a share, as ``high`` does."""
+    while high > low * CLOSE:
+        middle = float(np.sqrt(low * high))
+        low, high = (low, middle) if _kept_at(plan, calibration, middle) > share else (middle, high)
+    said = rounded_up(high, digits=3)
+    return said if _kept_at(plan, calibration, said) > share else high
+
+
+def _kept_at(plan: SelectionPlan, calibration: Calibration, tolerance: float) -> float:
+    """Weighted share of the calibration cells that would be kept at another tolerance."""
+    return _kept_share(plan.at_tolerance(tolerance), calibration)
 
 
 def _kept_share(plan: SelectionPlan, calibration: Calibration) -> float:
@@ -213,11 +282,13 @@ def _needed_observations(
 
 
 def _least_factor(plan: SelectionPlan, calibration: Calibration, errors: float) -> float | None:
-    """The least factor by which there would have to be more cells; None where a thousand times as many do not do.
+    """The least factor by which there would have to be more cells; None where no number does that the table has.
 
     Tried one after the other: with too many, hardly a cell would be left to promise about.
     """
-    factors = STEP ** np.arange(1, int(np.log(MOST_TIMES) / np.log(STEP)) + 1)
+    missing = plan.population.n_missing
+    most = MOST_TIMES if missing is None else min(MOST_TIMES, 1 + missing / plan.n_observed)
+    factors = STEP ** np.arange(1, int(np.log(most) / np.log(STEP)) + 1)
     return next((float(factor) for factor in factors if _enough(plan, calibration, factor, errors)), None)
 
 

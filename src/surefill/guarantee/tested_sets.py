@@ -80,7 +80,7 @@ class TestedSets:
         robust, left_out = robust_gains(gains, sensitivity), gains if plan.leaves_out_calibration else 0.0
         bets = plan.sets.bets * plan.sensitivity / sensitivity
         won = [running_log_capital(robust, self.weight, float(bet), left_out)[self.sizes] for bet in bets]
-        return np.stack(won, axis=1)
+        return np.stack(won, axis=1) - bets * plan.gain_of_asked
 
     def rejected(self, plan: SelectionPlan, sensitivity: float) -> NDArray[np.int64]:
         """The sets of the plan that are shown to keep the tolerance."""
@@ -98,7 +98,7 @@ class TestedSets:
         target = plan.sets.target
         held_out, bet = slice(int(self.sizes[target])), plan.sets.bets[plan.sets.best[target]]
         gain, square = plan.expected_gain(self.risk[held_out])
-        won = times * bet * (self.weight[held_out] - plan.leaves_out_calibration) @ gain
+        won = times * bet * (self.weight[held_out] - plan.leaves_out_calibration) @ gain - bet * plan.gain_of_asked
         variance = float(times * bet**2 * (self.weight[held_out] ** 2 @ square))
         chance = ndtr(errors + (won - variance / 2 + np.log(plan.delta)) / np.sqrt(max(variance, TINY)))
         return bool(chance < min(plan.delta, 1 - plan.delta))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
+from surefill.guarantee.figures import bound, counted, floored, probability
 from surefill.guarantee.plan import SelectionPlan
 from surefill.guarantee.propensity import GivenPropensity, PropensityFunction
 from surefill.guarantee.selection import Selection, survived_sensitivity
@@ -25,6 +25,12 @@ SEEN_BEFORE = (
 )
 """Why nothing is promised of predictions that were made elsewhere."""
 
+NONE_MISSING = "no cell is missing, so that none is filled."
+"""Why nothing is promised of filled cells where there can be none."""
+
+NOT_THERE = "these rows were not there when the model was tested on the calibration cells."
+"""Why nothing is promised of rows that were folded in."""
+
 TARGETS = {
     "observed": "kept cells drawn like the observed ones, in proportion to their chances of being observed",
     "unobserved": "filled cells (those kept that were not observed, each counted once)",
@@ -38,8 +44,9 @@ TARGETS = {
 class Guarantee:
     """What is promised about the kept set, over which cells, and what is not.
 
-    ``sensitivity`` is G: the promise holds as long as the value of no cell raises or lowers its odds of being observed
-    by a factor of more than G; None where nothing is promised, or where being seen plays no part in it. ``withheld``
+    ``sensitivity`` is G: the promise holds as long as no cell's odds of being observed are off by a factor of more than
+    G, because its value plays a part in them or because they were modelled wrongly; None where nothing is promised, or
+    where being seen plays no part in it. ``withheld``
     says why nothing is promised although something is kept; it is empty where nothing stands in the way.
 
     Examples
@@ -86,8 +93,11 @@ def state_guarantee(
     >>> stated == result.guarantee
     True
     """
+    if selection.n_missing == 0:
+        withheld = NONE_MISSING
     if selection.empty or withheld:
-        why = f", for nothing is kept. {selection.sentence}" if selection.empty else f" of what is kept: {withheld}"
+        unkept = selection.empty and withheld != NONE_MISSING
+        why = f", for nothing is kept. {selection.sentence}" if unkept else f" of what is kept: {withheld}"
         sentence = f"Nothing is promised{why}"
         holds_over = _holds_over(weights, loss, None)
         return Guarantee(False, plan.delta, sentence, holds_over, _not_promised(weights, shape), withheld=withheld)
@@ -95,8 +105,8 @@ def state_guarantee(
     cells = _cells(selection, weights, exact=plan.population.count == 1)
     clipping = f"{loss.clipping} " if loss.clipping else ""
     sentence = (
-        f"With probability at least {1 - plan.delta:g} over which cells were observed and held out, the "
-        f"{loss.loss.mean_name} over the {cells} is at most {plan.tolerance:.4g}. {clipping}"
+        f"With probability at least {probability(plan.delta)} over which cells were observed and held out, the "
+        f"{loss.loss.mean_name} over the {cells} is at most {bound(plan.tolerance)}. {clipping}"
         "The values, risks and confidences given are those of the model that was tested."
     ) + (ASKED_LATER if asked_later else "")
     return Guarantee(
@@ -113,17 +123,6 @@ def _cells(selection: Selection, weights: TargetWeights, exact: bool) -> str:
     return f"{number} {TARGETS[weights.aim]}"
 
 
-def counted(number: float, exact: bool) -> str:
-    """A count, or about how many where it was found on a sample.
-
-    >>> counted(1234.0, exact=True), counted(1234567.8, exact=False)
-    ('1,234', 'about 1,230,000')
-    """
-    if exact:
-        return f"{number:,.0f}"
-    return f"about {float(f'{number:.3g}'):,.0f}"
-
-
 def _holds_over(weights: TargetWeights, loss: ClippedLoss, survives: float | None) -> str:
     condition = f" and {loss.condition}" if loss.condition else ""
     text = f"It is about {TARGETS[weights.aim]}, if cells are observed independently of one another{condition}."
@@ -135,37 +134,25 @@ def _holds_over(weights: TargetWeights, loss: ClippedLoss, survives: float | Non
         text += f" {weights.misfit.sentence_if_given if given else weights.misfit.sentence}"
     if survives is not None:
         text += (
-            " It holds as long as the value of no cell raises or lowers its odds of being observed by a factor of more "
-            f"than {floored(survives)}."
+            " It holds as long as no cell's odds of being observed are off by a factor of more than "
+            f"{floored(survives)}, be it for its value or for any other reason."
         )
+        if given and weights.misfit is not None and weights.misfit.beyond(survives):
+            text += " These chances are off by more than that: do not rely on the guarantee with them."
     return text
 
 
-def floored(factor: float) -> str:
-    """A factor that a promise survives, to two decimals and never up: more is not promised.
+def observed_since(n_added: int) -> str:
+    """Why nothing is promised of a model that has taken in ``n_added`` cells after it was tested.
 
-    >>> floored(1.369), floored(10.0)
-    ('1.36', '10')
-    """
-    return f"{math.floor(100 * factor) / 100:.4g}"
-
-
-def withdraw_guarantee(guarantee: Guarantee, n_added: int) -> Guarantee:
-    """No promise: the model that was tested is not the one that has since taken in ``n_added`` cells.
-
-    Examples
-    --------
-    >>> tested = Guarantee(True, 0.05, "The mean squared error is at most 1.", "It holds over ...", "Nothing else.")
-    >>> withdraw_guarantee(tested, n_added=20).promised
-    False
+    >>> observed_since(1)[:65]
+    '1 cell was observed after the model was tested on the calibration'
     """
     cells = "cell was" if n_added == 1 else "cells were"
-    withheld = (
+    return (
         f"{n_added:,} {cells} observed after the model was tested on the calibration cells, and values, risks and "
         "confidences have changed since. Fit again for a promise: refit() tests the new model on the same cells."
     )
-    sentence = f"Nothing is promised of what is kept: {withheld}"
-    return replace(guarantee, promised=False, sentence=sentence, withheld=withheld)
 
 
 def _not_promised(weights: TargetWeights, shape: tuple[int, int] | None) -> str:

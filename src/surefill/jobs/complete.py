@@ -56,14 +56,15 @@ class CompletedFile:
         where nothing is promised, or where these odds play no part in it.
     held_out_error : that of the kept calibration cells; None where none are kept.
     held_out_entries : how many calibration cells there were.
-    limited_by : what keeps the kept set from being larger: "tolerance", "support" or "calibration".
+    limited_by : what keeps the kept set from being larger: "tolerance", "support", "calibration" or "sensitivity".
     shortfall : the figures of :class:`surefill.guarantee.Shortfall` where nothing is kept; else None.
     completed_by : what gave the values, with what was chosen for it, such as "Bayesian factors of rank 20".
     selection, certificate, guarantee, holds_over, not_promised : the sentences of the result.
     seconds : spent in each stage of the fit.
     lines : written to ``output``.
     cells_looked_at, writing_seconds : cells of the rows written, and how long it took to look at them and to write.
-    layout, digits : "long" or "wide"; digits after the point of completed values.
+    layout, digits, rounded : "long" or "wide"; digits after the point of completed values, and whether they were asked
+        for: a promise is about values before rounding, which digits that are chosen hardly change.
     top_n : how many cells of each row were written at most; None for all.
     backend : where factors were fitted: "local", or "ray"; "cluster" where all of it was done on row blocks.
 
@@ -120,6 +121,7 @@ class CompletedFile:
     writing_seconds: float
     layout: str
     digits: int
+    rounded: bool = False
     top_n: int | None = None
     model: Path | None = None
     report: Path | None = None
@@ -246,7 +248,15 @@ def complete_file(
     files = {"model": model_target, "report": report_target}
     n_training = len(observations) - completer.result_.selection.n_held_out
     where = "ray" if on_cluster(n_training, backend) else "local"
-    return _summary(completer.result_, observations, table, top_n=written.top_n, backend=where, **files)
+    return _summary(
+        completer.result_,
+        observations,
+        table,
+        top_n=written.top_n,
+        rounded=written.digits is not None,
+        backend=where,
+        **files,
+    )
 
 
 def on_cluster(n_cells: int, backend: object) -> bool:

@@ -32,7 +32,9 @@ class UpdatedModel:
         another value now.
     rows, columns, observed_cells : of the model after the update.
     refitted : whether the model was fitted again.
-    promised, guarantee, not_promised : what is promised now, in sentences.
+    promised, guarantee, holds_over, not_promised : what is promised now, in sentences.
+    sensitivity : the factor by which odds of being observed may be off; None where nothing is promised, or where they
+        play no part.
     output : the model written.
 
     Examples
@@ -61,7 +63,9 @@ class UpdatedModel:
     refitted: bool
     promised: bool
     guarantee: str
+    holds_over: str
     not_promised: str
+    sensitivity: float | None
     output: Path
 
     def as_json(self) -> dict[str, Any]:
@@ -169,6 +173,8 @@ def _summary(
         refitted=refitted,
         promised=guarantee.promised,
         guarantee=guarantee.sentence,
+        holds_over=guarantee.holds_over,
         not_promised=guarantee.not_promised,
+        sensitivity=guarantee.sensitivity,
         output=output,
     )

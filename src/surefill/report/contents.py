@@ -21,8 +21,8 @@ from surefill.data import Dominance, Observations
 from surefill.estimators import PartialCompleter
 from surefill.estimators.fitting import POPULATION
 from surefill.guarantee import Guarantee, Selection
+from surefill.guarantee.figures import counted
 from surefill.guarantee.propensity import Aim
-from surefill.guarantee.wording import counted
 from surefill.metrics import CalibrationTable, calibration_by_decile
 from surefill.plots import co_cluster, order_by_group
 from surefill.report.asked_cells import AskedCells

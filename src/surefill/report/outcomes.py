@@ -104,6 +104,8 @@ def _outcome(
 def _tolerances(result: PartialCompletion) -> list[float]:
     """Evenly spaced in ratio over the range where the kept set changes, with three digits; not the one asked for."""
     asked, largest = result.selection.tolerance, result.plan.largest_loss
+    if largest == 0:  # nothing is supported, so that no tolerance keeps anything
+        return []
     errors = risk_coverage(result.plan, result.calibration)[0].risk
     least = max(LEAST_TOLERANCE * largest, float(errors.min(initial=largest)) / 2)
     coarse = np.geomspace(min(least, asked / 2, largest / 2), largest, COARSE)

@@ -127,7 +127,7 @@ def _words(contents: ReportContents) -> dict[str, str]:
         "loss": selection.loss.mean_name,
         "curve_words": sentences.curve_words(contents),
         "chosen": sentences.chosen(contents),
-        "settled": sentences.SETTLED,
+        "settled": sentences.settled(contents),
         "map_words": sentences.map_words(heat_map),
         "map_note": sentences.opening_note(contents),
         "scale_class": " ends" if heat_map.single and contents.opens_on == "kept" else "",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from surefill.guarantee.figures import probability
 from surefill.guarantee.selection import REFUSALS
 from surefill.guarantee.wording import TARGETS
 from surefill.report.contents import ReportContents
@@ -46,7 +47,7 @@ def lead(contents: ReportContents) -> str:
             f"Asked to fill {table} with a {loss} of at most {asked}, surefill keeps nothing and promises "
             f"nothing: {contents.selection.reason}"
         )
-    promises = f"promises, with probability at least {1 - guarantee.delta:g}, that"
+    promises = f"promises, with probability at least {probability(guarantee.delta)}, that"
     if contents.about_filled:
         return (
             f"Asked to fill {table} with a {loss} of at most {asked}, surefill fills "
@@ -55,8 +56,15 @@ def lead(contents: ReportContents) -> str:
         )
     return (
         f"Asked to fill {table} with a {loss} of at most {asked}, surefill keeps {kept} and {promises} the mean over "
-        f"{TARGETS[contents.aim]}, meets it. This is not about the cells that are filled alone."
+        f"{TARGETS[contents.aim]}, meets it. This is not about the cells that are filled."
     )
+
+
+def settled(contents: ReportContents) -> str:
+    """What choosing another tolerance means for the promise."""
+    if contents.guarantee.withheld:
+        return f"Nothing is promised at any of them: {contents.guarantee.withheld}"
+    return SETTLED
 
 
 def fills(contents: ReportContents, outcome: ToleranceOutcome) -> str:

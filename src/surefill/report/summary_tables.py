@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from surefill.guarantee.wording import floored
+from surefill.guarantee.figures import floored
 from surefill.metrics import CalibrationTable
 from surefill.report.contents import AxisSummary, ReportContents
 from surefill.report.error_by_count import CountGroup

@@ -65,8 +65,8 @@ class PropensityMisfit:
     >>> misfit.largest_ratio, misfit.largest_ratio_error
     (1.3, 0.1)
     >>> print(misfit.sentence)
-    The modelled chances of being observed were off by up to 30% (give or take 10%) in groups of cells; corrected, and \
-up to 25% may remain.
+    The modelled chances of being observed were off by up to 30% (give or take 10%) in groups of cells; that was \
+corrected, and errors of up to 25% in a group cannot be excluded.
     """
 
     chance: Array
@@ -101,6 +101,10 @@ up to 25% may remain.
         """Relative error of a stratum's chances that may remain: the largest |found / corrected - 1| + 2 errors."""
         return float((np.abs(self.found / self.corrected - 1) + 2 * self.error * self.expected / self.corrected).max())
 
+    def beyond(self, factor: float) -> bool:
+        """Whether some stratum's chances are off by more than this factor, and not by chance alone."""
+        return self.spread > 0 and max(self.largest_ratio, 1 / max(self.largest_ratio, 1e-9)) > factor
+
     @property
     def sentence_if_given(self) -> str:
         """Misfit of chances that were given, which are not corrected, in words."""
@@ -126,7 +130,7 @@ up to 25% may remain.
             )
         return (
             f"The modelled chances of being observed were off by up to {off:.0%} (give or take {error:.0%}) in groups "
-            f"of cells; corrected, and up to {self.remaining:.0%} may remain."
+            f"of cells; that was corrected, and errors of up to {self.remaining:.0%} in a group cannot be excluded."
         )
 
 
