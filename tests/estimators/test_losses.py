@@ -88,7 +88,7 @@ def test_sentences_speak_of_the_loss(fitted, loss):
     name = result.loss.loss.mean_name
     assert f"the {name} over the" in result.guarantee.sentence
     assert f"is at most {LOSSES[loss]:g}." in result.guarantee.sentence
-    assert f"with {name}" in result.selection.sentence
+    assert f"their {name}" in result.selection.sentence
     assert "squared" not in result.guarantee.sentence + result.selection.sentence
 
 
