@@ -12,6 +12,7 @@ import numpy as np
 from surefill.blocks import TreeSum
 from surefill.cluster.stored_block import StoredBlock
 from surefill.errors import InputError
+from surefill.io.numpy_files import read_npy
 from surefill.parallel import using_jobs
 
 Saved = tuple[str, str, int]
@@ -130,8 +131,8 @@ def _write(path: Path, arrays: dict[str, Any]) -> None:
 
 def _read(path: Path) -> dict[str, Any]:
     with open(path, "rb") as file:
-        names = np.load(file, allow_pickle=False).tolist()
-        return {name: np.load(file, allow_pickle=False) for name in names}
+        names = read_npy(file).tolist()
+        return {name: read_npy(file) for name in names}
 
 
 def _file_name(name: str, number: int) -> str:

@@ -25,6 +25,7 @@ from surefill.data import Observations
 from surefill.data.units import UnitMap
 from surefill.errors import InputError
 from surefill.io import ReadOptions
+from surefill.io.numpy_files import read_member, read_npy
 
 SUFFIXES = (".parquet", ".pq", ".csv", ".tsv", ".csv.gz", ".tsv.gz", ".dat")
 """Files of a folder that are read."""
@@ -74,7 +75,7 @@ class ShardedTable:
             counts = known["blocks"], known["n_rows"], known["n_cells"]
             low, high = known["bounds"]
             row, col, value = known["names"]
-            labels = np.load(folder / COLUMNS)
+            labels = read_npy(folder / COLUMNS)
         except (OSError, ValueError, KeyError, TypeError):
             return None
         return cls(folder, *counts, labels, (low, high), (row, col, value), known["skipped"])
@@ -149,20 +150,28 @@ class BlockBuilder:
             write_shard(self.place, index, empty)
             np.save(shard_folder(self.place, index) / "row_labels.npy", nothing)
             return 0, 0
-        own = [_as_kind(piece["labels"], self.text_rows) for piece in pieces]
+        own = [_as_kind(read_member(piece, "labels"), self.text_rows) for piece in pieces]
         labels = np.unique(np.concatenate(own))
         order = np.argsort(label_hashes(labels), kind="stable")
         number = np.empty(len(order), np.int64)
         number[order] = np.arange(len(order))
         rows = np.concatenate(
-            [number[np.searchsorted(labels, each)[piece["rows"]]] for each, piece in zip(own, pieces, strict=True)]
+            [
+                number[np.searchsorted(labels, each)[read_member(piece, "rows")]]
+                for each, piece in zip(own, pieces, strict=True)
+            ]
         )
         text = self.col_labels.dtype.kind == "U"
         cols = np.concatenate(
-            [np.searchsorted(self.col_labels, _as_kind(piece["col_labels"], text))[piece["cols"]] for piece in pieces]
+            [
+                np.searchsorted(self.col_labels, _as_kind(read_member(piece, "col_labels"), text))[
+                    read_member(piece, "cols")
+                ]
+                for piece in pieces
+            ]
         )
         values, counts, scatter = (
-            np.concatenate([piece[name] for piece in pieces]) for name in ("values", "counts", "scatter")
+            np.concatenate([read_member(piece, name) for piece in pieces]) for name in ("values", "counts", "scatter")
         )
         shape = len(labels), len(self.col_labels)
         seen = Observations(rows, cols, values, shape, counts=counts, scatter=scatter)

@@ -13,6 +13,7 @@ import numpy as np
 
 from surefill.completion.bayes.row_block import BlockCells
 from surefill.errors import InputError
+from surefill.io.numpy_files import read_npy
 
 LISTING = "shards.json"
 """The file that says how many blocks there are; it is written last."""
@@ -62,7 +63,7 @@ def read_shard(folder: Path, index: int) -> BlockCells:
     """One block, its arrays mapped into memory; InputError where the files are not there or not whole."""
     place = shard_folder(folder, index)
     try:
-        arrays = [np.load(place / f"{each.name}.npy", mmap_mode="r") for each in fields(BlockCells)]
+        arrays = [read_npy(place / f"{each.name}.npy", mmap_mode="r") for each in fields(BlockCells)]
         whole = int(arrays[1][-1]) == len(arrays[2]) == len(arrays[3])
     except (OSError, ValueError, EOFError):
         whole = False

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
-
 from surefill.cluster.shards import read_shard, shard_folder
 from surefill.completion.bayes.row_block import RowBlock
+from surefill.io.numpy_files import read_npy
 from surefill.io.parquet_writer import parquet_file
 
 
@@ -21,7 +20,7 @@ class StoredBlock(RowBlock):
     def write(self, name: str, label: str, output: str) -> int:
         """Write a line for each row: its label, its bias, its factors and its noise precision; gives how many."""
         state = self.get(name)
-        labels = np.load(self._place / "row_labels.npy")[state["ids"]]
+        labels = read_npy(self._place / "row_labels.npy")[state["ids"]]
         strength, draws, strayed = state["strength"], state["draws"][:-1], state["strayed"][:-1]
         columns = {label: labels, "bias": state["mean"][:-1, 0]}
         columns |= {f"factor_{a}": state["mean"][:-1, a] for a in range(1, state["mean"].shape[1])}

@@ -20,6 +20,7 @@ from surefill.cluster.stored_block import StoredBlock
 from surefill.completion.bayes.row_block import WHOLE, BlockCells
 from surefill.data import Observations
 from surefill.distributed.merging import Histogram, Least
+from surefill.io.numpy_files import read_npy
 from surefill.kernels.counter_random import cell_uniforms, stream_key
 
 Part = dict[str, NDArray[Any]]
@@ -141,5 +142,5 @@ class PartsBlock(StoredBlock):
         return Observations(self._rows(cells), cells.cols, cells.values, shape, bounds, counts=counts, scatter=scatter)
 
     def _row_labels(self) -> NDArray[Any]:
-        labels: NDArray[Any] = np.load(shard_folder(self._folder, self._index) / "row_labels.npy")
+        labels: NDArray[Any] = read_npy(shard_folder(self._folder, self._index) / "row_labels.npy")
         return labels

@@ -22,6 +22,7 @@ from surefill.errors import InputError
 from surefill.inputs import FREE, MEGABYTE, cannot
 from surefill.io.durable import replacing
 from surefill.io.files import check_folder
+from surefill.io.numpy_files import ONE_READER
 from surefill.io.stored_types import check_fields
 from surefill.registry import STORABLE
 
@@ -102,7 +103,8 @@ def _read_arrays(file: IO[bytes], size: int) -> Arrays:
         stored = all(each.compress_type == zipfile.ZIP_STORED for each in members)
         if not stored or sum(each.file_size for each in members) > size:
             raise ValueError("packed members")
-        arrays = {each.filename.removesuffix(".npy"): _read_array(archive, each) for each in members}
+        with ONE_READER:
+            arrays = {each.filename.removesuffix(".npy"): _read_array(archive, each) for each in members}
     if len(arrays) < len(members):
         raise ValueError("two members of one name")
     return arrays
