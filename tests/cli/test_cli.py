@@ -37,7 +37,10 @@ def test_a_promise_that_is_not_about_filled_cells_says_so_beside_their_number(ru
     options = ("--tolerance", 0.3, "--confidence", "posterior", "--aim", "observed")
     assert run("complete", ratings, "-o", tmp_path / "kept.csv", *options) == 0
     said = capsys.readouterr().out
-    assert "; the guarantee is about other cells, as it says: --aim unobserved asks for one about these." in said
+    assert (
+        "; the guarantee is about another set of cells, which it names: --aim unobserved asks for one about these."
+        in said
+    )
     assert "over the kept cells drawn like the observed ones, in proportion to their chances" in said
     assert "filled cells" not in said
     assert run("complete", ratings, "-o", tmp_path / "kept.csv", *options, "--sensitivity", 2) == 2

@@ -41,7 +41,7 @@ def test_the_best_of_some_rows_with_intervals(run, ratings, tmp_path, capsys):
     assert "Wrote 4 lines to " in said
     assert "filled values with 1 digit after the point." in said
     assert "The guarantee is about all filled cells of the matrix, not about those written alone." in said
-    assert "The guarantee is about values before they were rounded to so few digits." in said
+    assert "The guarantee is about values before they were rounded." in said
 
 
 @pytest.mark.parametrize("aim", ["observed", "all"])
@@ -52,7 +52,7 @@ def test_a_guarantee_about_other_cells_never_counts_filled_ones(run, ratings, tm
     assert (found["promised"], found["n_filled"]) == (True, None)
     assert run("complete", ratings, "-o", tmp_path / "best.csv", *QUICK, *options[:-1]) == 0
     said = capsys.readouterr().out
-    assert "the guarantee is about other cells, as it says" in said
+    assert "the guarantee is about another set of cells, which it names" in said
     assert "about all filled cells" not in said
     assert "rounded" not in said
 

@@ -65,15 +65,22 @@ def test_nothing_is_advised_of_predictions_that_may_have_seen_the_calibration_ce
     assert "could be promised" not in result.guarantee.sentence
 
 
-def test_more_cells_than_the_table_has_are_never_advised(sim):
-    for tolerance in (0.011, 0.013, 0.015, 0.02):
-        shortfall = fitted(sim.observations, tolerance).result_.selection.shortfall
-        if shortfall is not None and shortfall.needed_observations is not None:
-            assert shortfall.needed_observations <= 60 * 50
+def test_more_cells_than_the_table_has_are_never_advised():
+    """The same calibration cells, of a table that has room for as many as would do, and of one that has not."""
+    n, held_out, n_observed = 4000, 60, 300
+    cells = Population.of(np.full(n, 0.1), np.full(n, 50.0), np.ones(n), 1.0, np.ones(n, bool), 1e5)
+    plan = SelectionPlan(0.3, 0.01, 0.0, held_out, n_observed, cells, SQUARED)
+    ones = np.ones(held_out)
+    seen = Calibration(0.1 * ones, ones, 0.25 * ones, ones, 50 * ones)
+    needed = find_shortfall(plan, seen).needed_observations
+    assert n_observed < needed <= n_observed + 1e5
+    full = replace(plan, population=replace(cells, n_missing=0.95 * needed - n_observed))
+    assert find_shortfall(full, seen).needed_observations is None
 
 
 def test_what_is_advised_does_as_it_is_printed(sim):
     result = fitted(sim.observations, 1e-3).result_
+    assert result.selection.shortfall.reachable
     for each in result.selection.shortfall.reachable:
         printed = float(f"{each.tolerance:.3g}")
         assert printed == each.tolerance

@@ -176,7 +176,7 @@ def test_a_promise_about_cells_like_the_observed_is_never_said_of_those_that_are
     assert other.result_.guarantee.promised
     assert "filled cells" not in other.result_.guarantee.sentence
     assert "kept cells drawn like the observed ones" in lead(contents)
-    assert "This is not about the cells that are filled." in lead(contents)
+    assert "This is no promise about the cells that are filled." in lead(contents)
     assert "; the promise is not about these" in text
     assert "Room for hidden bias" not in text
     assert "weighted" not in text.partition("Error by how often")[2].partition("Most and least")[0]

@@ -313,7 +313,10 @@ def _filled(done: CompletedFile) -> str:
     else:
         count = f"{'About ' if done.filled_is_estimate else ''}{count} can be filled"
     if done.promised and done.n_filled is None:
-        return f"{count}; the guarantee is about other cells, as it says: --aim unobserved asks for one about these."
+        return (
+            f"{count}; the guarantee is about another set of cells, which it names: --aim unobserved asks for one "
+            "about these."
+        )
     return f"{count} at tolerance {bound(done.tolerance)}."
 
 
@@ -322,7 +325,7 @@ def _written(done: CompletedFile) -> str:
     digits = f", filled values with {done.digits} digit{'' if done.digits == 1 else 's'} after the point"
     wrote = f"Wrote {done.lines:,} lines to {done.output}{digits if done.filled_cells else ''}.{_speed(done)}"
     if done.promised and done.rounded and done.filled_cells:
-        wrote += " The guarantee is about values before they were rounded to so few digits."
+        wrote += " The guarantee is about values before they were rounded."
     if done.n_filled is not None and (done.top_n is not None or done.rows_written < done.rows):
         wrote += " The guarantee is about all filled cells of the matrix, not about those written alone."
     return wrote

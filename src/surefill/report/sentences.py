@@ -56,7 +56,7 @@ def lead(contents: ReportContents) -> str:
         )
     return (
         f"Asked to fill {table} with a {loss} of at most {asked}, surefill keeps {kept} and {promises} the mean over "
-        f"{TARGETS[contents.aim]}, meets it. This is not about the cells that are filled."
+        f"{TARGETS[contents.aim]}, meets it. This is no promise about the cells that are filled."
     )
 
 

@@ -103,7 +103,7 @@ corrected, and errors of up to 25% in a group cannot be excluded.
 
     def beyond(self, factor: float) -> bool:
         """Whether some stratum's chances are off by more than this factor, and not by chance alone."""
-        return self.spread > 0 and max(self.largest_ratio, 1 / max(self.largest_ratio, 1e-9)) > factor
+        return self.spread > 0 and not 1 / factor <= self.largest_ratio <= factor
 
     @property
     def sentence_if_given(self) -> str:
